@@ -73,19 +73,21 @@ wheel:
 	build/wheel-env/bin/python -m pip --quiet install build auditwheel
 	build/wheel-env/bin/python -m build --sdist --wheel .
 	build/wheel-env/bin/python -m auditwheel show dist/*.whl
-	test $$(wc -c < dist/*.whl) -le $(MOST_BYTES)
+	test $$(cat dist/*.whl | wc -c) -le $(MOST_BYTES)
 	$(PYTHON) -m venv --clear build/empty-env
 	build/empty-env/bin/python -m pip --quiet install dist/*.whl
 	cd build && empty-env/bin/python -m sapwood.smoke_test
 	ls -l dist
 
-# Known vulnerabilities of what the extras install, and a list of it all (SBOM, CycloneDX).
+# A list of all that the extras install (SBOM, CycloneDX), and its known vulnerabilities. A package that
+# cannot be looked up is an error: otherwise the audit would pass without an index.
 audit: $(VENV)/test-installed
 	$(PYTHON) -m venv --clear build/audit-env
-	build/audit-env/bin/python -m pip --quiet install pip-audit
+	build/audit-env/bin/python -m pip --quiet install cyclonedx-bom pip-audit
 	mkdir -p dist
-	build/audit-env/bin/pip-audit --path $(VENV)/lib/python*/site-packages --skip-editable \
-	  --format cyclonedx-json --output dist/sbom.json
+	build/audit-env/bin/cyclonedx-py environment --output-file dist/sbom.json $(BIN)/python
+	$(BIN)/python -m pip freeze --exclude-editable > build/audited.txt
+	build/audit-env/bin/pip-audit --strict --no-deps --disable-pip --requirement build/audited.txt
 
 # The wheel comes first, as it clears dist, where the audit writes its list.
 release: test docs wheel audit

@@ -4,6 +4,7 @@
 ``SAPWOOD_ANNOTATE=1`` writes pages that show which lines of a kernel call Python.
 """
 
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -18,8 +19,13 @@ from setuptools.errors import CompileError
 debug = os.environ.get("SAPWOOD_DEBUG", "") not in ("", "0")
 annotate = os.environ.get("SAPWOOD_ANNOTATE", "") not in ("", "0")
 
-# No table has more than two dimensions (the limit is exclusive); the default is eight.
+# No table has more than two dimensions (the limit is exclusive); the default is eight. All modules
+# have to be translated with the same limit, as they hand each other views. Processes that are not
+# forked do not know this one: then there is one process. From Python 3.14 on, Linux forks on request.
 Options.buffer_max_dims = 3
+if sys.platform == "linux":
+    multiprocessing.set_start_method("fork", force=True)
+forks = multiprocessing.get_start_method() == "fork"
 
 directives = {
     "language_level": 3,
@@ -95,7 +101,7 @@ setup(
         build_dir="build/debug" if debug else "build/release",
         annotate=annotate,
         force=annotate,
-        nthreads=cores,
+        nthreads=cores if forks else 0,
         shared_utility_qualified_name=shared_runtime,
     ),
     cmdclass={"build_ext": BuildKernels},

@@ -138,9 +138,11 @@ def _measured(feature: str, x: FloatArray, codes: NDArray[np.int64]) -> list[Rec
             theirs.update(value, code, 1.0)
         learned = process_time()
         counts = dict(enumerate(np.bincount(codes).astype(float).tolist()))
-        told = theirs.best_evaluated_split_suggestion(GiniSplitCriterion(0.0), counts, "x", True)
+        suggested = theirs.best_evaluated_split_suggestion(
+            GiniSplitCriterion(0.0), counts, "x", True
+        )
         times = _rounded((learned - before) / len(x), process_time() - learned)
-        merit = _merit(x <= (np.nan if told is None else told.split_info), codes, classes)
+        merit = _merit(x <= (np.nan if suggested is None else suggested.split_info), codes, classes)
         size, share = len(pickle.dumps(theirs)), round(merit / best, 5)
         found.append(Record(feature, classes, name, share, size, *times))
     return found

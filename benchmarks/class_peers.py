@@ -13,12 +13,12 @@ from river import compose, ensemble, forest, linear_model, preprocessing, tree
 import sapwood
 from benchmarks.class_streams import ClassStream, Row
 
-__all__ = ["AT_ONCE_ONLY", "OURS", "SEEDED", "VFDT", "ClassLearner", "learners"]
+__all__ = ["AT_ONCE_ONLY", "OURS", "SEEDED", "VFDT", "ClassLearner", "learners", "seeded"]
 
 Shares = dict[str, float]
 OURS = ("Sapwood tree", "Sapwood adaptive tree", "Sapwood forest")
 VFDT = "Sapwood VFDT"
-AT_ONCE_ONLY = ("river SRP",)  # as it is slow
+AT_ONCE_ONLY = ("river SRP", "MOA SGBT")  # as they are slow
 WINDOW, BLOCK = 20_000, 1_000
 
 
@@ -86,7 +86,8 @@ class _NoChange:
 
     def __init__(self) -> None:
         self.last: str | None = None
-        self.right, self.rows, self.labels = 1.0, 2.0, set[str]()
+        self.right, self.rows = 1.0, 2.0
+        self.labels: dict[str, None] = {}  # in the order of their first rows
 
     def predict_proba(self, x: Row) -> Shares:
         if self.last is None:
@@ -99,7 +100,7 @@ class _NoChange:
         self.right += y == self.last
         self.rows += 1
         self.last = y
-        self.labels.add(y)
+        self.labels[y] = None
 
 
 class _LightGBM:
@@ -206,11 +207,6 @@ LEARNERS: dict[str, Make] = {
     "majority class": lambda _: _Majority(),
     "no change": lambda _: _NoChange(),
 }
-SEEDED: dict[str, list[Make]] = {
-    OURS[-1]: [lambda _: _Sapwood(sapwood.ForestClassifier(threads=1, seed=2))],
-}
-"""Further seeds of a learner, whose measurements are averaged."""
-
 MOA: dict[str, Make] = {
     "MOA HT": lambda s: _Moa(s, "HoeffdingTree"),
     "MOA HAT": lambda s: _Moa(s, "HoeffdingAdaptiveTree"),
@@ -219,7 +215,20 @@ MOA: dict[str, Make] = {
     "MOA SRP": lambda s: _Moa(s, "StreamingRandomPatches", ensemble_size=10),
     "MOA LeveragingBagging": lambda s: _Moa(s, "LeveragingBagging", ensemble_size=10),
     "MOA OzaBoost": lambda s: _Moa(s, "OzaBoost", boosting_iterations=10),
+    "MOA SGBT": lambda s: _Moa(s, "StreamingGradientBoostedTrees", boosting_iterations=10),
 }
+SEEDED: dict[str, Callable[[ClassStream, int], ClassLearner]] = {
+    OURS[-1]: lambda _, seed: _Sapwood(sapwood.ForestClassifier(threads=1, seed=seed)),
+    "river AMF": lambda _, seed: _River(forest.AMFClassifier(seed=seed), numbers_only=True),
+    "MOA ARF": lambda s, seed: _Moa(
+        s, "AdaptiveRandomForestClassifier", ensemble_size=10, random_seed=seed
+    ),
+    "MOA SRP": lambda s, seed: _Moa(
+        s, "StreamingRandomPatches", ensemble_size=10, random_seed=seed
+    ),
+}
+"""Learners whose measurements are averaged over further seeds."""
+SEEDS = (2, 3)
 
 
 def _vfdt() -> sapwood.HoeffdingTreeClassifier:
@@ -227,6 +236,11 @@ def _vfdt() -> sapwood.HoeffdingTreeClassifier:
     return sapwood.HoeffdingTreeClassifier(
         leaf="naive_bayes_adaptive", merit="information_gain", delta=1e-7, min_share=0.01
     )
+
+
+def seeded(name: str, stream: ClassStream) -> list[ClassLearner]:
+    """Return a learner with each of its further seeds; none if one seed is measured."""
+    return [SEEDED[name](stream, seed) for seed in SEEDS] if name in SEEDED else []
 
 
 def learners() -> dict[str, Make]:

@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks.class_peers import (
     AT_ONCE_ONLY,
     OURS,
-    SEEDED,
     VFDT,
     ClassLearner,
     Shares,
     learners,
+    seeded,
 )
 from benchmarks.class_streams import STREAMS, ClassStream, load
 from benchmarks.tables import Answer, Table
@@ -144,8 +144,12 @@ def measured(stream: ClassStream, kept: Mapping[Key, Record]) -> Iterator[Record
             if timing != AT_ONCE and name in AT_ONCE_ONLY:
                 continue
             known = kept.get((stream.name, timing, name))
-            makes = [make, *SEEDED.get(name, ())]
-            yield known or _mean([_measured(stream, timing, name, each(stream)) for each in makes])
+            yield known or _mean(
+                [
+                    _measured(stream, timing, name, learner)
+                    for learner in (make(stream), *seeded(name, stream))
+                ]
+            )
 
 
 def _measured(stream: ClassStream, timing: str, name: str, learner: ClassLearner) -> Record:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CEILING", "REAL", "DataSet", "friedman", "friedman_set", "load"]
+__all__ = ["CEILING", "FURTHER", "REAL", "DataSet", "Source", "friedman", "friedman_set", "load"]
 
 FloatArray = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
@@ -92,15 +92,17 @@ def friedman_set(rows: int, seed: int = 1) -> DataSet:
     return DataSet("Friedman #1", columns, y)
 
 
-def load(name: str) -> DataSet | None:
+def load(name: str, source: "Source | None" = None) -> DataSet | None:
     """Read a real stream, or return None where its file is not there.
 
     Parameters
     ----------
     name : str
-        A key of `REAL`.
+        A key of `REAL` or `FURTHER`, or any other name of a given source.
+    source : Source, optional
+        Where it comes from, if not from there.
     """
-    source = REAL[name]
+    source = source or {**REAL, **FURTHER}[name]
     path = FOLDER / source.file
     if not path.exists():
         return None
@@ -113,7 +115,9 @@ def load(name: str) -> DataSet | None:
     for column in rows[0]:
         if column != source.target and column not in source.dropped:
             columns |= _columns(source, column, [row[column] for row in rows])
-    return DataSet(name, columns, np.array([float(row[source.target]) for row in rows]))
+    y = np.array([float(row[source.target]) for row in rows])
+    known = ~np.isnan(y)
+    return DataSet(name, {each: column[known] for each, column in columns.items()}, y[known])
 
 
 def _columns(source: "Source", name: str, texts: list[str]) -> Columns:
@@ -192,3 +196,13 @@ REAL = {
     ),
     "puma8NH": Source("puma8NH.csv", "thetadd3"),
 }
+
+FURTHER = {
+    "maximum temperature": Source("bias_correction.csv", "Next_Tmax", ("Date", "Next_Tmin")),
+    "minimum temperature": Source("bias_correction.csv", "Next_Tmin", ("Date", "Next_Tmax")),
+    "CO2": Source("occupancy.csv", "CO2", ("Date", "Occupancy", "HumidityRatio")),
+    "light": Source("occupancy.csv", "Light", ("Date", "Occupancy")),
+    "dew point": Source("weather.csv", "feat_2", ("target",)),
+    "wind": Source("weather.csv", "feat_5", ("target",)),
+}
+"""Numbers to predict from files of other tasks."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data_sets
-from benchmarks.data_sets import Columns, DataSet, Source
+from benchmarks.data_sets import Columns, DataSet
 from benchmarks.tables import Answer, Bound, Table
 from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
 from sapwood.corrector._layer import MOST_RECORDS, layer_parts
@@ -36,15 +36,7 @@ MODELS: dict[str, Callable[..., Any]] = {
     "adaptive": AdaptiveTreeRegressor,
     "forest": partial(ForestRegressor, threads=1),
 }
-REAL = {
-    **data_sets.REAL,
-    "maximum temperature": Source("bias_correction.csv", "Next_Tmax", ("Date", "Next_Tmin")),
-    "minimum temperature": Source("bias_correction.csv", "Next_Tmin", ("Date", "Next_Tmax")),
-    "CO2": Source("occupancy.csv", "CO2", ("Date", "Occupancy", "HumidityRatio")),
-    "light": Source("occupancy.csv", "Light", ("Date", "Occupancy")),
-    "dew point": Source("weather.csv", "feat_2", ("target",)),
-    "wind": Source("weather.csv", "feat_5", ("target",)),
-}
+REAL = {**data_sets.REAL, **data_sets.FURTHER}
 
 
 class Record(NamedTuple):
@@ -120,7 +112,7 @@ def _records(case: str, data: DataSet) -> Iterator[Record]:
 
 def _predictions(model: Any, data: DataSet, labels: str, is_open: bool) -> FloatArray:
     """Return what a model predicts; with an open range nothing is held to it."""
-    said = np.empty(len(data.y))
+    predicted = np.empty(len(data.y))
     step = BLOCK if labels == "by 1,000" else CHUNK
     for start in range(0, len(data.y), step):
         part = slice(start, start + step)
@@ -128,11 +120,11 @@ def _predictions(model: Any, data: DataSet, labels: str, is_open: bool) -> Float
         if is_open:
             _open_range(model)
         if labels == "by 1,000":
-            said[part] = model.predict_many(columns)
+            predicted[part] = model.predict_many(columns)
             model.learn_many(columns, data.y[part])
         else:
-            said[part] = model.predict_learn_many(columns, data.y[part])
-    return said
+            predicted[part] = model.predict_learn_many(columns, data.y[part])
+    return predicted
 
 
 def _open_range(model: Any) -> None:
@@ -151,12 +143,12 @@ def _of_lightgbm(data: DataSet) -> FloatArray:
         return np.full(len(data.y), np.nan)
     X = np.column_stack([_coded(column) for column in data.columns.values()])
     words = [place for place, each in enumerate(data.columns.values()) if each.dtype == object]
-    said = np.full(len(data.y), data.y[:BLOCK].mean())
+    predicted = np.full(len(data.y), data.y[:BLOCK].mean())
     for start in range(BLOCK, len(data.y), BLOCK):
         model = lightgbm.LGBMRegressor(n_jobs=1, verbose=-1)
         model.fit(X[:start], data.y[:start], categorical_feature=words)
-        said[start : start + BLOCK] = model.predict(X[start : start + BLOCK])
-    return said
+        predicted[start : start + BLOCK] = model.predict(X[start : start + BLOCK])
+    return predicted
 
 
 def _coded(column: NDArray[Any]) -> FloatArray:
@@ -168,9 +160,9 @@ def _coded(column: NDArray[Any]) -> FloatArray:
     )
 
 
-def _r2(said: FloatArray, y: FloatArray) -> float:
-    said, y = said[SKIPPED:], y[SKIPPED:]
-    return float(1 - np.sum((said - y) ** 2) / np.sum((y - y.mean()) ** 2))
+def _r2(predicted: FloatArray, y: FloatArray) -> float:
+    predicted, y = predicted[SKIPPED:], y[SKIPPED:]
+    return float(1 - np.sum((predicted - y) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
 # -- streams ---------------------------------------------------------------------------------------
@@ -209,15 +201,5 @@ def _columns(x: FloatArray) -> Columns:
 
 
 def _real(rows: int) -> Iterator[DataSet]:
-    known = dict(data_sets.REAL)
-    try:
-        data_sets.REAL.update(REAL)
-        for name in REAL:
-            found = data_sets.load(name)
-            if found is not None:
-                known_y = ~np.isnan(found.y)
-                columns = {name: column[known_y] for name, column in found.columns.items()}
-                yield DataSet(name, columns, found.y[known_y]).head(rows)
-    finally:
-        data_sets.REAL.clear()
-        data_sets.REAL.update(known)
+    for data in filter(None, map(data_sets.load, REAL)):
+        yield data.head(rows)

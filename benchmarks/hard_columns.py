@@ -116,11 +116,11 @@ def _of_neighbours(data: DataSet) -> FloatArray:
         return np.full(len(data.y), np.nan)
     X = np.column_stack([hard_cases._coded(column) for column in data.columns.values()])
     X = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0))
-    said = np.full(len(data.y), data.y[:BLOCK].mean())
+    predicted = np.full(len(data.y), data.y[:BLOCK].mean())
     for start in range(BLOCK, len(data.y), BLOCK):
         model = KNeighborsRegressor(NEIGHBOURS).fit(X[:start], data.y[:start])
-        said[start : start + BLOCK] = model.predict(X[start : start + BLOCK])
-    return said
+        predicted[start : start + BLOCK] = model.predict(X[start : start + BLOCK])
+    return predicted
 
 
 # -- locations and crosses -------------------------------------------------------------------------
@@ -195,23 +195,23 @@ def _lagged(data: DataSet) -> Iterator[Record]:
         found = [_by_days(make(), more, y) for more in (data.columns, {**data.columns, **past})]
         views = MultiViewRegressor(make(), without=[*past])
         found.append(_by_days(views, {**data.columns, **past}, y))
-        said = {
+        predicted = {
             "views": found[2],
             "without lags": found[0],
             "with lags": found[1],
             "mean of both": (found[0] + found[1]) / 2,
         }
-        for columns, predictions in said.items():
+        for columns, predictions in predicted.items():
             yield Record("lags", data.name, name, columns, hard_cases._r2(predictions, y))
     yield Record("lags", data.name, "a day before", "lag 24", hard_cases._r2(past["lag 24"], y))
 
 
 def _by_days(model: Any, columns: Columns, y: FloatArray) -> FloatArray:
     """Return predictions of blocks of 24 rows, each of which is then learned."""
-    said = np.empty(len(y))
+    predicted = np.empty(len(y))
     for start in range(0, len(y), DAY):
         part = slice(start, start + DAY)
         rows = {name: column[part] for name, column in columns.items()}
-        said[part] = model.predict_many(rows)
+        predicted[part] = model.predict_many(rows)
         model.learn_many(rows, y[part])
-    return said
+    return predicted

@@ -98,13 +98,9 @@ def _real(rows: int) -> Iterator[DataSet]:
     """Yield the real streams, and california in the order of its file: by regions."""
     yield from hard_cases._real(rows)
     shuffled = data_sets.REAL["california"]
-    try:
-        data_sets.REAL["california"] = shuffled._replace(shuffled=False)
-        ordered = data_sets.load("california")
-    finally:
-        data_sets.REAL["california"] = shuffled
+    ordered = data_sets.load("california in order", shuffled._replace(shuffled=False))
     if ordered is not None:
-        yield DataSet("california in order", ordered.columns, ordered.y).head(rows)
+        yield ordered.head(rows)
 
 
 def _part(data: DataSet, start: int, stop: int) -> DataSet:
@@ -163,14 +159,14 @@ def _cold_starts(data: DataSet) -> Iterator[Record]:
 
 def _one_by_one(model: Any, data: DataSet, is_cold: bool) -> FloatArray:
     """Return what is predicted; with many labels on the books a cold start is over."""
-    judged = next(start for name, start, _ in layer_parts() if name == "scored")
+    scored = next(start for name, start, _ in layer_parts() if name == "scored")
     predictions = np.empty(len(data.y))
     for row, (x, y) in enumerate(zip(data.dicts(), data.y.tolist(), strict=True)):
         layer = model._kernel.layer_table
-        known = layer[judged]
-        layer[judged] = known if is_cold else 1e6
+        known = layer[scored]
+        layer[scored] = known if is_cold else 1e6
         predictions[row] = model.predict_one(x)
-        layer[judged] = known
+        layer[scored] = known
         model.learn_one(x, y)
     return predictions
 

@@ -166,7 +166,7 @@ def _boosted(data: DataSet, timing: str) -> FloatArray:
     found = np.full(len(data.y), np.nan)
     with import_module("threadpoolctl").threadpool_limits(
         1
-    ):  # threads that wait for each other take minutes on a busy machine
+    ):  # several threads take minutes on a busy machine
         model = HistGradientBoostingRegressor(random_state=0).fit(X[:known], data.y[:known])
         found[known:] = model.predict(X[known:])
     return found

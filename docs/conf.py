@@ -96,6 +96,11 @@ def skip_foreign(*event: Any) -> bool | None:
     return True if defined_in and not str(defined_in).startswith("sapwood") else None
 
 
+def close_examples(app: Any, name: str, source: list[str]) -> None:
+    """Leave out the empty line that doctest needs after the last output of an example."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
 def set_dashes(app: Any, doctree: Any) -> None:
     """Put dashes between parameters and their descriptions."""
     for node in list(doctree.findall(lambda node: node.astext() == " -- ")):
@@ -108,5 +113,6 @@ def setup(app: Any) -> None:
     from site_pages import write_pages
 
     write_pages(HERE / "reference")
+    app.connect("source-read", close_examples)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("doctree-read", set_dashes)

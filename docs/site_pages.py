@@ -33,6 +33,7 @@ PUBLIC = {
 }
 """Modules that most users need."""
 ADVANCED = {
+    "sapwood.observers": "Observers: summaries of a feature that find split points.",
     "sapwood.hybrid": "Batch learners of a hybrid, and warnings of failed fits.",
     "sapwood.schema": "How columns become features.",
     "sapwood.merge": "Snapshots, shards and deltas for distributed training.",

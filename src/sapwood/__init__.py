@@ -1,4 +1,4 @@
-"""Sapwood: online regression trees that learn from a stream one row at a time.
+"""Sapwood: online learning with trees and forests that learn from a stream row by row.
 
 What is imported from here is loaded when it is first used, so that programs start quickly.
 """

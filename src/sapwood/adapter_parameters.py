@@ -1,4 +1,4 @@
-"""The parameters of a model as attributes, for its faces in other libraries."""
+"""The parameters of a model as attributes, for its adapters to other libraries."""
 
 import functools
 import inspect
@@ -27,7 +27,8 @@ class AdapterParameters:
     """
 
     _model_class: ClassVar[type[Any]]
-    _own_parameters: ClassVar[dict[str, Any]] = {}  # of the adapter itself, with their defaults
+    _own_parameters: ClassVar[dict[str, Any]] = {}
+    """Parameters of the adapter itself, and other defaults of those of the model."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -52,12 +53,12 @@ class AdapterParameters:
 
 def _initialiser(model_class: type[Any], own: dict[str, Any]) -> Callable[..., None]:
     """Return an `__init__` that keeps the parameters of a model and those of its adapter."""
-    further = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-        for name, default in own.items()
-    ]
     of_model = inspect.signature(model_class.__init__)
-    signature = of_model.replace(parameters=[*of_model.parameters.values(), *further])
+    known = dict(of_model.parameters)
+    for name, default in own.items():
+        added = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+        known[name] = known.get(name, added).replace(default=default)
+    signature = of_model.replace(parameters=[*known.values()])
 
     @functools.wraps(model_class.__init__)
     def keep(self: Any, *positional: Any, **parameters: Any) -> None:

@@ -8,10 +8,7 @@ __all__ = ["deprecated"]
 def deprecated(old: str, new: str) -> None:
     """Warn that a name goes with the next release.
 
-    Parameters
-    ----------
-    old, new : str
-        The call as it is, and as it should be.
+    - `old`, `new`: the call as it is, and as it should be.
     """
     warnings.warn(
         f"{old} is deprecated and goes with the next release: use {new}",

@@ -47,17 +47,8 @@ def seconds_of_duration(text: str) -> float | None:
 def duration_in_seconds(given: Any, name: str) -> float:
     """Return the seconds of a duration that is text or a `timedelta`.
 
-    Parameters
-    ----------
-    given : str or timedelta
-        The duration.
-    name : str
-        The parameter, for the message.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or not above 0.
+    - `name`: the parameter, for the message.
+    - Raises ValueError if it is none, or not above 0.
 
     Examples
     --------

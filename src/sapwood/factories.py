@@ -15,12 +15,8 @@ Complaint = Callable[[str], Exception]
 def find_factory(name: str, complaint: Complaint) -> Callable[..., Any]:
     """Import a factory.
 
-    Parameters
-    ----------
-    name : str
-        The module, a colon, and the class or function in it; that may have dots.
-    complaint : callable
-        Makes the error out of words.
+    - `name`: the module, a colon, and the class or function in it; that may have dots.
+    - `complaint`: makes the error out of words.
 
     Examples
     --------

@@ -239,9 +239,9 @@ class StoredModel(CopiedByBytes, ABC):
         Parameters
         ----------
         data : bytes
-            May come from anywhere: no code is run, and all is checked.
+            The data may be untrusted: no code is run, and everything is checked.
         source : str
-            What the bytes are called in a message.
+            The name of the data in error messages.
 
         Raises
         ------
@@ -336,8 +336,7 @@ def load(path: StrPath) -> Any:
     Parameters
     ----------
     path : str or path
-        What `save` of any model has written. It may come from anywhere: no code is run, and all
-        is checked.
+        A file written by `save`. It may be untrusted: no code is run, and everything is checked.
 
     Raises
     ------

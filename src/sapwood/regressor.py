@@ -194,7 +194,7 @@ class Regressor(RowLearning, StoredModel, ForeignCalls, AnomalyScores):
     @property
     @abstractmethod
     def n_leaves(self) -> int:
-        """How many leaves the model has."""
+        """The number of leaves of the model."""
 
     @property
     @abstractmethod

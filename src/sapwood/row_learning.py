@@ -289,17 +289,7 @@ class RowLearning(RowMethods):
 
     @abstractmethod
     def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
-        """Return whether new names and labels of rows fit, however the model grows meanwhile.
-
-        Parameters
-        ----------
-        plan : EncodedRows
-            Of the rows.
-        names : tuple
-            Of several targets; none of one.
-        weights : array
-            Of the rows.
-        """
+        """Return whether new names and labels of rows fit, however the model grows meanwhile."""
 
     def _gaps(self, plan: EncodedRows, known: KnownFeatures) -> Gaps | None:
         """Return how often columns were missing once rows are learned; None if that is no news."""
@@ -314,15 +304,7 @@ class RowLearning(RowMethods):
 
     @abstractmethod
     def _registration(self, plan: EncodedRows, names: tuple[Label, ...]) -> SchemaMigration | None:
-        """Return the new names and labels of rows, while no other thread may change the model.
-
-        Parameters
-        ----------
-        plan : EncodedRows
-            Of the rows.
-        names : tuple
-            Of several targets; none of one.
-        """
+        """Return the new names and labels of rows, while no other thread may change the model."""
 
 
 def recorded(key: int, record: bool) -> dict[str, Any]:
@@ -337,7 +319,7 @@ def _refuse(names: tuple[Label, ...], y: Any, w: float, row: int | None) -> None
         refuse_row(y, w, row)
     for name, value in zip(names, y.tolist(), strict=True):
         if not (np.isnan(value) or abs(value) <= LARGEST_Y):
-            refuse_row(value, w, row, targets.told(name))
+            refuse_row(value, w, row, targets.target_name(name))
     known = y[~np.isnan(y)]
     if not len(known):
         place = "" if row is None else f" at position {row}"

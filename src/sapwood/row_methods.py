@@ -117,14 +117,15 @@ class RowMethods(ABC):
         x : dict
             The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
         y : float, or dict of float
-            The target: any finite number. Several targets are a dict; one that is None, NaN or
-            absent is missing, and the row is learned for the others.
+            The target: any finite number. Several targets are a dict. If a target is None, NaN or
+            absent, the row is learned for the other targets.
         w : float
             The weight of the row: positive and finite. Two rows of weight 1 are as much evidence
             as one of weight 2.
         id : str, int, or tuple of such, optional
-            The id by which the row was predicted, if its label is delayed. Without one, the
-            prediction is found by the row itself; of equal rows, in the order of predictions.
+            The id that was passed to `predict_one`, if the label is delayed. Without an id, the
+            prediction is found by the values of the row; among equal rows, in the order of
+            predictions.
 
         Raises
         ------
@@ -151,17 +152,17 @@ class RowMethods(ABC):
         Parameters
         ----------
         x : dict
-            The features, as for `learn_one`. Unknown ones are ignored, with a warning if there
-            are no others; unknown categories count as missing.
+            The features, as for `learn_one`. Unknown features are ignored, with a warning if all
+            features are unknown. Unknown categories count as missing.
         id : str, int, or tuple of such, optional
-            By which `learn_one` will find the prediction when the label arrives; see there.
+            An id by which `learn_one` finds the prediction when the label arrives.
         record : bool
-            Whether the prediction is kept; if not, the model is not scored by it.
+            Whether the prediction is stored until its label arrives, and then scored.
 
         Returns
         -------
         float, or dict of float
-            The prediction; 0.0 before anything was learned. Of several targets, that of each.
+            The prediction; 0.0 before a row was learned. For several targets, a dict.
 
         Examples
         --------
@@ -182,16 +183,16 @@ class RowMethods(ABC):
         Parameters
         ----------
         X : array_like, mapping of columns, list of dicts, or data frame
-            The features. Columns of an array are the features in the order in which they were
-            first seen, or named 0, 1, … if there are none yet. Frames are those of pandas, polars
-            and pyarrow, or any Arrow stream.
+            The features. The columns of an array are the features in the order in which they first
+            appeared; in an empty model, they are named 0, 1, … Data frames of pandas, polars and
+            pyarrow, and Arrow streams, are accepted.
         y : array_like or series of float, shape (n,); or several targets
-            The targets, by position: an index does not count. Several are an array of shape
-            (n, targets), a mapping of columns, a list of dicts or a data frame; each may be missing
-            for itself (NaN, None, absent). A model is of one target, or of several, from its first
-            row on.
+            The targets, matched by position; an index is ignored. Several targets are an array of
+            shape (n, targets), a mapping of columns, a list of dicts or a data frame; single values
+            may be missing (NaN, None, absent). The first row fixes the number of targets of a
+            model.
         w : array_like or series of float, shape (n,), optional
-            The weights; 1 each if not given.
+            The weights; 1 by default.
         ids : sequence, optional
             The id of each row, as for `learn_one`.
         """

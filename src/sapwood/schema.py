@@ -9,7 +9,7 @@ file, with times as `datetime`, `datetime64` or text, and they are converted in 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -213,9 +213,18 @@ class Rule:
         return NOT_A_TIME.format(format=shape)
 
 
+def features_of(rules: Iterable[Rule]) -> dict[str, Kind]:
+    """Return the features of columns in order, those of times with their parts."""
+    features: dict[str, Kind] = {}
+    for rule in rules:
+        features[rule.name] = "category" if rule.role == "category" else "number"
+        features.update(dict.fromkeys(rule.derived, "number"))
+    return features
+
+
 @dataclass(frozen=True)
 class Schema:
-    """How rows are read for a model.
+    """The columns of a model: their types, formats and roles.
 
     Parameters
     ----------
@@ -256,11 +265,7 @@ class Schema:
     @property
     def features(self) -> dict[str, Kind]:
         """The features in order, those of times with their parts."""
-        features: dict[str, Kind] = {}
-        for rule in self.rules:
-            features[rule.name] = "category" if rule.role == "category" else "number"
-            features.update(dict.fromkeys(rule.derived, "number"))
-        return features
+        return features_of(self.rules)
 
     @property
     def formats(self) -> dict[str, str]:

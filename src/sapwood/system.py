@@ -70,10 +70,7 @@ class Posix:
     def lock(self, handle: int) -> bool:
         """Lock an open file until it is closed; return False if the system cannot do that there.
 
-        Raises
-        ------
-        HeldError
-            If another process holds the lock.
+        - Raises HeldError if another process holds the lock.
         """
         fcntl = import_module("fcntl")
         try:
@@ -120,12 +117,9 @@ class Posix:
 class Windows:
     """Windows.
 
-    Parameters
-    ----------
-    msvcrt, kernel32 : optional
-        What stands for the C runtime and the system's library; those of the system by default.
-    sleep : callable
-        Waits for some seconds.
+    - `msvcrt`, `kernel32`: what stands for the C runtime and the system's library; those of the
+      system by default.
+    - `sleep`: waits for some seconds.
     """
 
     removes_open_files = False

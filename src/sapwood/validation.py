@@ -326,12 +326,8 @@ def check_number(value: Plain) -> None:
 def label(value: Plain, whole: bool) -> Label | None:
     """Return a plain value as the label of a category, None if missing; else raise `Unfit`.
 
-    Parameters
-    ----------
-    value : str, bool, int, float or None
-        What `plain` returned.
-    whole : bool
-        Whether a whole float is a label too: 3.0 is the label 3.
+    - `value`: what `plain` returned.
+    - `whole`: whether a whole float is a label too: 3.0 is the label 3.
 
     Examples
     --------

@@ -1,5 +1,7 @@
 """The forecaster in sktime: its checks, and what it forecasts."""
 
+import doctest
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from sktime.forecasting.base import ForecastingHorizon
 from sktime.utils.estimator_checks import check_estimator
 
 from sapwood.lags import NaiveStack
-from sapwood.sktime import OnlineForecaster
+from sapwood.sktime import OnlineForecaster, forecaster
 from sapwood.sktime import __main__ as program
 
 
@@ -22,8 +24,15 @@ def hourly(rows=24 * 50, start="2026-03-02"):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:Sorting by default")  # of sktime itself
 def test_all_checks_of_sktime_pass(capsys):
     assert program.main() == 0, capsys.readouterr().out
+
+
+def test_the_examples_of_the_docstrings_run():
+    found = doctest.testmod(forecaster, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert found.attempted
+    assert found.failed == 0
 
 
 QUICK = ["test_constructor", "test_clone", "test_fit_does_not_overwrite_hyper_params"]

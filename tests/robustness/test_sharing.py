@@ -69,7 +69,7 @@ class Gate(dict):
 # Readers beside a learner.
 
 STATES = """
-rows, probes = 40_000, np.random.default_rng(1).random((3, 4))
+rows, probes = 8_000, np.random.default_rng(1).random((3, 4))
 row = dict(enumerate(probes[0].tolist()))
 twin = tree.copy()
 states = [tuple(twin.predict_many(probes))]
@@ -162,7 +162,7 @@ table = pyarrow.table({str(name): values[:50] for name, values in columns.items(
 tree = HoeffdingTreeRegressor()
 tree.learn_many(table, y[:50])
 def learn():
-    for number in range(200):
+    for number in range(60):
         tree.learn_one({"0": 0.5, f"new{number}": 1.0}, 1.0)
 def read():
     while learners[0].is_alive():
@@ -171,7 +171,7 @@ learners = started(learn)
 assert joined(learners + started(read, read))
 print(errors, tree.summary.rows)
 """
-    assert run_apart(PRELUDE + program) == "[] 250\n"
+    assert run_apart(PRELUDE + program) == "[] 110\n"
 
 
 def test_threads_may_predict_at_once():

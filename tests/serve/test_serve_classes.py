@@ -39,7 +39,7 @@ def test_predictions_are_those_of_the_classifier(tmp_path, kind):
     expected = model.predict_proba_many(rows, record=False)
     assert found["probabilities"] == expected.tolist()
     assert one["probabilities"] == [found["probabilities"][0]]
-    assert (described["task"], described["explains"]) == ("classes", False)
+    assert (described["task"], described["explains"]) == ("classes", True)
 
 
 def test_labels_are_learned_and_scored_as_they_were_issued(tmp_path):
@@ -95,7 +95,9 @@ def test_wrong_labels_are_rejected_and_change_nothing(tmp_path):
             assert hint in found["error"]["message"]
         metrics = client.get("/metrics").text
         assert 'sapwood_rejected_rows_total{reason="bad_target"} 6.0' in metrics
-        assert posted(client, "/predict?explain=true", {"x": row}, 422)
+        [why] = posted(client, "/predict?explain=true", {"x": row})["explanations"]
+        assert sum(why["probabilities"].values()) == pytest.approx(1.0)
+        assert all(f"rating of class {label!r}" in why["text"] for label in why["ratings"])
         assert client.get("/model").json()["rows"] == 500
         server.stop()
     assert path.read_bytes() == before
@@ -168,3 +170,14 @@ def test_scores_survive_a_checkpoint():
 def test_a_class_of_another_type_is_suggested():
     with pytest.raises(TargetError, match="did you mean '1'"):
         check_classes([1], ["0", "1"])
+
+
+def test_leaves_of_naive_bayes_do_not_explain(tmp_path):
+    model = sapwood.HoeffdingTreeClassifier(leaf="naive_bayes")
+    model.learn_many([[0.0], [1.0]] * 20, ["a", "b"] * 20)
+    path = tmp_path / "bayes.sapwood"
+    model.save(path)
+    with serving(path) as (_, client):
+        assert client.get("/model").json()["explains"] is False
+        found = posted(client, "/predict?explain=true", {"x": {"0": 0.0}}, 422)
+        assert "leave explain out" in found["error"]["message"]

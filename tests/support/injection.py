@@ -44,14 +44,14 @@ class Report:
     points: int = 0  # that were reached
     left: Counter = field(default_factory=Counter)  # how subjects were left
     symptoms: Counter = field(default_factory=Counter)  # what must not be
-    told: list = field(default_factory=list)  # point, line and symptom of the first of these
+    described: list = field(default_factory=list)  # point, line and symptom of the first of these
 
     def add(self, point, verdict, where, complaint):
         self.points += 1
         if complaint:
             self.symptoms[complaint.split(":")[0]] += 1
-            if len(self.told) < MOST_DESCRIBED:
-                self.told.append(f"{point} at {where or '?'}: {complaint}")
+            if len(self.described) < MOST_DESCRIBED:
+                self.described.append(f"{point} at {where or '?'}: {complaint}")
         else:
             self.left[verdict] += 1
 

@@ -76,14 +76,14 @@ def learned(model, several=False):
     first = {name: values[:half] for name, values in columns.items()}
     model.learn_many(first, targets_of(y[:half], several))
     later = {name: values[half:] for name, values in columns.items()}
-    model.predict_many(later)  # predictions that wait for their labels
+    model.predict_many(later)  # pending predictions
     later = {name: values[half:-20] for name, values in columns.items()}
     model.learn_many(later, targets_of(y[half:-20], several))
     return model
 
 
 def waiting(model):
-    """A model with rows of ids that wait for their labels."""
+    """A model with pending predictions that have ids."""
     columns, _ = rows_of(20, seed=3)
     learned(model).predict_many(columns, ids=range(20))
     return model
@@ -94,7 +94,7 @@ def labels_of(y, classes):
 
 
 def classified(model, classes):
-    """A classifier with predictions that wait for their labels."""
+    """A classifier with pending predictions."""
     columns, y = rows_of(ROWS)
     if classes > 2:
         del columns["many"]

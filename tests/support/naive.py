@@ -54,7 +54,7 @@ def merit(y, w, left_mask):
 
 
 class Reference:
-    """Keeps all rows; a subclass defines the key of a row, and the place of a cut."""
+    """Keeps all rows; a subclass defines the key of a row, and the position of a split point."""
 
     def __init__(self, x, y, w=None):
         self.x = [float(value) for value in x]

@@ -111,7 +111,7 @@ class Ensemble:
         return y
 
     def watch(self, error, others, w):
-        """Remember the error, and how much smaller that of the tree that waits was."""
+        """Store the error, and how much smaller the error of the candidate tree was."""
         self.errors.append(abs(error))
         if self.rows >= self.trees[-1].born + 100:
             self.gain = 0.999 * self.gain + w * (error**2 - others**2)

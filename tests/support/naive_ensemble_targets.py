@@ -89,7 +89,7 @@ class SeveralTargets:
                 for tree, each in zip(self.trees, predicted[name], strict=True):
                     if name in tree.has_seen_target:
                         voice.see_error(tree, value - each, self.error_fade, w)
-                self.score_blend(voice, predicted[name], together[name], value, w)
+                self.score_weights(voice, predicted[name], together[name], value, w)
                 if voice.unit():
                     self.tally(sums, name, predicted[name], value - corrected[name], value)
             if voice.layer is not None:
@@ -167,7 +167,7 @@ class SeveralTargets:
         return changed > since and rows >= 100 and stir > 2 * rows * before
 
     def shares(self, trees):
-        """The mean over targets, of which the tree that waits knows something, of error shares."""
+        """The mean over targets, with errors of the candidate tree, of error shares."""
         waiting = self.trees[-1]
         counted = [
             voice
@@ -193,7 +193,7 @@ class Forest(SeveralTargets, naive_ensemble.Forest):
         blended = mean + voice.theta @ (members - mean)
         return float(np.clip(blended, min(members.min(), mean), max(members.max(), mean)))
 
-    def score_blend(self, voice, predicted, together, y, w):
+    def score_weights(self, voice, predicted, together, y, w):
         members = np.array(predicted[:-1])
         beyond, rest = members - members.mean(), y - members.mean()
         voice.products = 0.9995 * voice.products + w * np.outer(beyond, beyond)
@@ -238,5 +238,5 @@ class AdaptiveTree(SeveralTargets, naive_ensemble.AdaptiveTree):
             return predicted[0]
         return predicted[0] + (predicted[1] - predicted[0]) / (1 + (other / main) ** 4)
 
-    def score_blend(self, voice, predicted, together, y, w):
+    def score_weights(self, voice, predicted, together, y, w):
         """There is none."""

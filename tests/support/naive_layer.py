@@ -58,7 +58,7 @@ class Layer:
         self.levels = [[y, y, 1.0, 0.0, 0.0] for _ in RATES]  # level, mean, slope, sums
         self.known, self.first, self.all = [y, y, y], y, [y]
         self.transfer, self.coefficients = Regression(4), np.zeros(4)
-        self.blend, self.theta = Regression(len(RATES) + 1), np.zeros(len(RATES) + 1)
+        self.weighting, self.theta = Regression(len(RATES) + 1), np.zeros(len(RATES) + 1)
         self.scored = self.waiting = 0
         self.lateness = 0.0
 
@@ -99,15 +99,15 @@ class Layer:
             level[3] = fade * level[3] + w * beyond * (y - then)
             level[4] = fade * level[4] + w * beyond**2
         self.transfer.add(terms, y - p, y - candidates[-1], fade, w)
-        self.blend.add([q - p for q in candidates], y - p, y - predicted, fade, w)
+        self.weighting.add([q - p for q in candidates], y - p, y - predicted, fade, w)
         if self.waiting >= SETTLING or self.scored <= SETTLING:
             self.waiting = 0
             for level in self.levels:
                 slope = level[3] / level[4] if level[4] > 0 else 1.0
                 level[2] = min(max(slope, 0.0), 1.0)
-            if self.blend.weight > 0:
+            if self.weighting.weight > 0:
                 self.coefficients = self.transfer.solution(TRANSFER_PRIOR)
-                self.blend.descend(self.theta, PRIOR)
+                self.weighting.descend(self.theta, PRIOR)
 
     def follow(self, p, y, w):
         """Go on by a label."""

@@ -2,7 +2,7 @@
 
 Each face of the tree predicts and learns one target. They have the same shape, as none of them
 decides when to split, and where: that they do together, by the mean of the shares of variance that
-a cut explains. Of a row without their y they see all but the y.
+a split explains. For a row without their y, they know everything else.
 """
 
 import math
@@ -442,7 +442,7 @@ class NaiveTargets(NaiveTree):
         return found
 
     def shows_more(self, merit):
-        """Whether a side of the trial has a cut beyond noise, and beyond that of the leaf."""
+        """Whether a side of the trial has a split beyond noise, and better than that of the leaf."""
         for side in self.trial.sides:
             for name in self.offered(side.nodes[0].watches) if side.weight else ():
                 watch = side.nodes[0].watches[name]

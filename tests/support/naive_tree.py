@@ -43,7 +43,7 @@ HELD_ROWS, HELD_ERROR, HELD_RANGE = 100, 1000, 0.25
 LEAST_EVIDENCE, OPTIMISM, PATIENCE, FIRST_REVIEW = 15.0, 0.8, 10.0, 8.0
 NEGLIGIBLE = 1e-4  # the share of the variance of y that is not worth a split
 SAME_MERIT, SAME_SHARE = 0.8, 0.2  # of cuts that separate the same rows
-APART, CLEARER, MOST_LEFT = 0.4, 4.0, 4.0  # of a cut of y, compared with that of the residual
+APART, CLEARER, MOST_LEFT = 0.4, 4.0, 4.0  # of a split of y, compared with a split of the residual
 MEASURES = {"target": ("target",), "residual": ("step", "line"), "best": ("target", "step", "line")}
 
 
@@ -369,7 +369,7 @@ class NaiveTree:
                 self.split(leaf, cut or trial, trial and self.trial.goes_left)
 
     def go_on_trial(self, leaf):
-        """Begin, continue or decide trial splits at a leaf; return a cut that has succeeded."""
+        """Begin, continue or decide trial splits at a leaf; return a split that has succeeded."""
         names, weight = self.names_of(leaf), leaf.y.weight
         if self.trial and self.trial.leaf is leaf:
             if weight < self.trial.ends:
@@ -434,7 +434,7 @@ class NaiveTree:
         return True
 
     def shows_more(self, merit):
-        """Whether a side of the trial has a cut beyond noise, and beyond that of the leaf."""
+        """Whether a side of the trial has a split beyond noise, and better than that of the leaf."""
         for side in self.trial.sides:
             weight = side.residual.weight
             for name, watch in self.offered(side.watches).items() if weight else ():
@@ -556,7 +556,7 @@ class NaiveTree:
 
     @staticmethod
     def sides(leaf, node, cut):
-        """What lies left and right of a cut, of the y that a node knows."""
+        """The statistics left and right of a split, of the y that a node knows."""
         elements = node.watches[cut.feature].elements(cut.measure)
         return Sums.of(elements[: cut.after + 1]), Sums.of(elements[cut.after + 1 :])
 
@@ -583,7 +583,7 @@ class NaiveTree:
         return self.verdict(n, *choices[0]) if waited and not cut else (cut, needed)
 
     def verdict(self, n, left_over, best, second):
-        """A cut, if it explains more than noise would and leads over those of other features by
+        """A split, if it explains more than noise would and leads over those of other features by
         the split bound, or that is below tau; else none, and the weight at which it may be."""
         if best is NO_CUT:
             return None, math.inf

@@ -65,7 +65,7 @@ def serve(address: str) -> None:
     _start_quickly()
     for name in PRELOADED:
         __import__(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # processes that have answered need no wait
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(64)

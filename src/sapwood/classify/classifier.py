@@ -1,12 +1,15 @@
 """What all classifiers share: labels in, probabilities out, and a multi-target model inside."""
 
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood import validation
 from sapwood.classify import classifier_state
+from sapwood.classify.explanation import ClassExplanation
 from sapwood.classify.labels import label_array
 from sapwood.classify.learning import LearningClassifier
 from sapwood.classify.predicting import OWN_BYTES
@@ -54,7 +57,7 @@ class Classifier(LearningClassifier):
 
     @property
     def rows_unlabelled(self) -> int:
-        """How many rows without a label there were; nothing was learned of them."""
+        """The number of rows without a label. They are counted, but not learned."""
         return self._held.unlabelled
 
     @property
@@ -76,12 +79,133 @@ class Classifier(LearningClassifier):
     features = passed_on("The names of the features, in the order of their first appearance.")
     feature_kinds = passed_on('What each feature is: "number", "category", …; as of a regressor.')
     feature_importances = passed_on("The share of each feature in what the model explains.")
-    n_leaves = passed_on("How many leaves the model has.")
+    n_leaves = passed_on("The number of leaves of the model.")
     summary = passed_on("The trees in a few numbers; `print` it to read it.")
     draw = passed_on("Return the tree as an SVG picture, as of a regressor.")
 
+    @property
+    def no_splits(self) -> tuple[Label, ...]:
+        """The names of features that no leaf splits on; others can be assigned at any time.
+
+        Splits that there are stay: see `prune`.
+        """
+        found: tuple[Label, ...] = self.model.no_splits
+        return found
+
+    @no_splits.setter
+    def no_splits(self, names: Iterable[Label]) -> None:
+        with self._turn():
+            model: Any = self._held.model
+            own, turn = self._parameters, self._turns
+
+            def finish() -> None:
+                own["no_splits"] = model.parameters["no_splits"]
+
+            turn.unfinished = finish, lambda: True
+            model.no_splits = names
+            finish()
+            turn.unfinished = None
+
+    def prune(self, node: int, member: int | None = None) -> NDArray[np.int32]:
+        """Turn a node into a leaf again, as `HoeffdingTreeRegressor.prune` does.
+
+        Parameters
+        ----------
+        node : int
+            Its number, as in `model.to_frame` or, of a forest, `model.member(member).to_frame`.
+        member : int, optional
+            Which member of a forest, from 0.
+
+        Returns
+        -------
+        array of int
+            The number that each node has now; those that are gone have that of the leaf.
+
+        Raises
+        ------
+        ValueError
+            If there is no such node, if it is a leaf, or if leaves predict by naive Bayes.
+        """
+        with self._turn():
+            self._check_no_bayes("their tables cannot be joined to those of one leaf")
+            model: Any = self._held.model
+            found: NDArray[np.int32] = model.prune(node, *(() if member is None else (member,)))
+            return found
+
+    def explain(self, x: dict[Any, Any], most: int = 3) -> ClassExplanation:
+        """Explain the ratings of classes for a row; `print` the result to read it.
+
+        Features contribute to the rating of each class. Contributions to probabilities do not
+        exist, as calibration makes them of all ratings together.
+
+        Parameters
+        ----------
+        x : dict
+            The features, as for `predict_one`.
+        most : int
+            How many classes are explained: those of the highest probability. Of two classes, the
+            rating of the second is explained; that of the first is 1 minus it.
+
+        Raises
+        ------
+        ValueError
+            If leaves predict by naive Bayes.
+
+        Examples
+        --------
+        >>> import numpy as np, sapwood
+        >>> rng = np.random.default_rng(1)
+        >>> X = {"temp": rng.normal(15, 8, 2000), "wind": rng.random(2000)}
+        >>> model = sapwood.HoeffdingTreeClassifier()
+        >>> model.learn_many(X, np.where(X["temp"] > 18, "clear", "rain"))
+        >>> found = model.explain({"temp": 30.0, "wind": 0.5})
+        >>> sorted(found.probabilities), list(found.ratings)
+        (['clear', 'rain'], ['clear'])
+        >>> found.ratings["clear"].prediction > 0.9
+        True
+        """
+        most = validation.whole(most, "most", 1, 2**31)
+        with self._turn():
+            self._check_no_bayes("their ratings are no sums of contributions")
+            found = self.predict_proba_one(x, record=False)
+            classes, model = self._held.classes, cast(Any, self._held.model)
+            x = self._encoded_one(x)
+            if len(classes) < 3:
+                ratings = {classes[1]: model.explain(x)} if len(classes) == 2 else {}
+                return ClassExplanation(found, ratings)
+            shown = sorted(range(len(classes)), key=lambda code: -found[classes[code]])[:most]
+            return ClassExplanation(
+                found, {classes[code]: model.explain(x, code) for code in shown}
+            )
+
+    def _check_no_bayes(self, reason: str) -> None:
+        if self._held.bayes is not None:
+            leaf = self._parameters["leaf"]
+            raise ValueError(f"leaf = {leaf!r}: {reason}; pass another leaf, as 'majority'")
+
+    def anomaly_score_one(self, x: dict[Any, Any]) -> float:
+        """Return how unusual a row is: 0 is usual, 1 is unlike all rows that were learned.
+
+        Parameters
+        ----------
+        x : dict
+            The features, as for `predict_one`; classes do not matter. See
+            `HoeffdingTreeRegressor.anomaly_score_one`.
+        """
+        return self.model.anomaly_score_one(x)
+
+    def anomaly_score_many(self, X: Any) -> NDArray[np.float64]:
+        """Return how unusual each row is: the same as `anomaly_score_one` in a loop.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, list of dicts, or data frame
+            The features, as for `predict_many`.
+        """
+        return self.model.anomaly_score_many(X)
+
     def to_rules(self) -> "RuleSet":
-        """Return one rule for each leaf, those of most rows first; `print` them to read them.
+        """Return one rule for each leaf, ordered by the number of rows; `print` shows them.
 
         A rule has the share of each class in its leaf. Of a forest they are the rules of the member
         that has the smallest error of late.
@@ -130,7 +254,7 @@ class Classifier(LearningClassifier):
         return f"<{self.kind}({arguments}): {size}, {int(self.rows_learned or 0)} rows learned>"
 
     def merge(self, other: "Classifier") -> "Classifier":
-        """Return a forest of this classifier's trees and those of one that has learned other rows.
+        """Return a forest with the trees of two classifiers that have learned different rows.
 
         All trees go on learning; they weigh by the rows that each has learned until labels decide.
         The error-correction layer is reset, and predictions that wait for labels are dropped. Both
@@ -139,8 +263,8 @@ class Classifier(LearningClassifier):
         Parameters
         ----------
         other : HoeffdingTreeClassifier or ForestClassifier
-            With the same parameters. It may know other classes; two classes have to be in the
-            same order in both models.
+            A classifier with the same parameters. It may know other classes. If both models know
+            the same two classes, their order must be the same.
 
         Returns
         -------

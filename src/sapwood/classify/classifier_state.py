@@ -32,6 +32,8 @@ ARRAYS = {MODEL, CALIBRATION, WEIGHTS, *PENDING}
 SETS, SETS_SINCE = "prediction_sets", 2  # the format
 COUNTS = "class_counts"  # with balanced weights
 UNLABELLED = "unlabelled"  # if there were such rows
+LATER_PARAMETERS = {"class_weight": None, "cost": None, "merit": None, "split_bound": "hoeffding"}
+"""Parameters that older files do not have, and their defaults, which are left out."""
 CANDIDATES = len(LEAST_RATINGS)
 MOST_LOSS = 1e110
 FARTHEST = 1e6  # that a rating may be from 0
@@ -61,8 +63,8 @@ def _header(own: "Classifier") -> dict[str, Any]:
     }
     for name in ("class_weight", "cost"):  # labels are no keys of JSON
         parameters[name] = _pairs(parameters[name])
-    for name in ("class_weight", "cost", "merit"):  # which older files do not have
-        if parameters.get(name, "") is None:
+    for name, default in LATER_PARAMETERS.items():
+        if name in parameters and parameters[name] == default:
             del parameters[name]
     header = {"parameters": parameters, "classes": list(own._held.classes)}
     unlabelled = own._held.unlabelled

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
 from sapwood.classify.classifier import Classifier
-from sapwood.classify.labels import class_label, coded, is_missing, label_array, label_values
+from sapwood.classify.labels import class_label, coded, is_missing, label_values
+from sapwood.classify.row_methods import ClassRowMethods
 from sapwood.corrector._pending import key_of_row
-from sapwood.corrector.tokens import EMPTY, RowToken, RowTokens, key_of, keys_of
+from sapwood.corrector.tokens import EMPTY
 from sapwood.lags.lags import LaggedRows, Lags
 from sapwood.lags.model import LaggedModel
 from sapwood.lags.pending_rows import rows_of
@@ -22,6 +23,7 @@ from sapwood.validation import Label
 __all__ = ["LaggedClassifier"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 class ClassLags(Lags):
@@ -87,7 +89,7 @@ class ClassLags(Lags):
         return row
 
     def plan(self, X: Any, y: Any = None) -> LaggedRows:
-        """Return rows with their lags, and let them become past only when `push` is called."""
+        """Return rows with their lags, and a plan that adds the rows when `push` is called."""
         values, texts = None, self._texts
         if y is not None:
             y = label_values(y)
@@ -124,16 +126,16 @@ class _NotOffered:
         )
 
 
-class LaggedClassifier(LaggedModel):
-    """A classifier whose rows get their lags, which are remembered and saved along with it.
+class LaggedClassifier(ClassRowMethods, LaggedModel):
+    """A classifier with lag features, which are computed, stored and saved with it.
 
     Parameters
     ----------
     model : HoeffdingTreeClassifier, AdaptiveTreeClassifier or ForestClassifier
         It learns rows that have lags.
     lags : Lags
-        What is known of earlier rows; it is copied. Lags of the target are categories: the labels
-        of earlier rows, as text. Lags and means of other columns are numbers.
+        The lag features; the object is copied. Lags of the target are categories: the labels of
+        earlier rows, as text. Lags and means of other columns are numbers.
 
     Notes
     -----
@@ -194,20 +196,13 @@ class LaggedClassifier(LaggedModel):
     classes_ = passed_on("The same as `classes`, as an array.")
     class_weights = passed_on("The weight of the rows of each class that were learned.")
     rows_unlabelled = passed_on("How many rows without a label there were.")
-    decide = passed_on("Return the predicted classes for some probabilities.")
     predict = learn = forecast = forecast_path = of_target = _NotOffered()
 
+    @property
+    def _classifier(self) -> Any:
+        return self._model
+
     # -- learning ---------------------------------------------------------------------------------
-
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row with its lags, and let it become past.
-
-        Parameters
-        ----------
-        x, y, w, id
-            As for the classifier inside; x is without lags.
-        """
-        self._learn_row(x, y, w, 0 if id is None else key_of(id))
 
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         x = self._encoded_one(x)
@@ -221,7 +216,7 @@ class LaggedClassifier(LaggedModel):
             self._both(learn, plan.push, lambda: plan.is_due)
 
     def _let_learn(self, row: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        self._model.learn_one(row, y, w, id=RowToken(key))
+        self._model._learn_row(row, y, w, key)
 
     def _both(
         self, learn: Callable[[], Any], finish: Callable[[], Any], is_due: Callable[[], bool]
@@ -243,54 +238,26 @@ class LaggedClassifier(LaggedModel):
         with self._model._turn():  # which finishes what an interruption left undone there
             return rows_learned(self._model), self._model.rows_unlabelled
 
-    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
-        """Learn rows that follow each other: the same as `learn_one` in a loop.
+    def _learn_batch(
+        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, returns: bool
+    ) -> tuple[IntArray, FloatArray]:
+        y = label_values(y)
 
-        Parameters
-        ----------
-        X, y, w, ids
-            As for the classifier inside; X is without lags.
-        """
-        self._learned("learn_many", X, y, w, ids)
+        def learn(rows: Any, y: Any, keys: Any) -> tuple[IntArray, FloatArray]:
+            found: tuple[IntArray, FloatArray] = self._model._learn_batch(
+                rows, y, w, keys, delayed=delayed, returns=returns
+            )
+            return found
 
-    def predict_learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
-    ) -> Any:
-        """Predict the class of each row before it is learned.
-
-        Parameters
-        ----------
-        X, y, w, delayed, ids
-            As for the classifier inside; X is without lags.
-        """
-        return self._learned("predict_learn_many", X, y, w, ids, delayed=delayed)
-
-    def predict_proba_learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
-    ) -> FloatArray:
-        """Return the probabilities of classes of each row before it is learned.
-
-        Parameters
-        ----------
-        X, y, w, delayed, ids
-            As for the classifier inside; X is without lags.
-        """
-        found: FloatArray = self._learned("predict_proba_learn_many", X, y, w, ids, delayed=delayed)
-        return found
-
-    def _learned(self, method: str, X: Any, y: Any, w: Any, ids: Any, **how: Any) -> Any:
-        """Call a method of the classifier that learns, with rows that have their lags."""
-        y, keys = label_values(y), None if ids is None else keys_of(ids)
         with self._turn():
             if self._are_pending(keys):
-                return self._learned_each(method, X, y, w, keys)
+                return self._learn_ratings_each(X, y, w, keys, returns=returns)
+            found: tuple[IntArray, FloatArray] = self._learn_rows(learn, X, y, keys)
+            return found
 
-            def learn(rows: Any, y: Any, keys: Any) -> Any:
-                return getattr(self._model, method)(rows, y, w, ids=RowTokens(keys), **how)
-
-            return self._learn_rows(learn, X, y, keys)
-
-    def _learned_each(self, method: str, X: Any, y: Any, w: Any, keys: Any) -> Any:
+    def _learn_ratings_each(
+        self, X: Any, y: Any, w: Any, keys: Any, *, returns: bool
+    ) -> tuple[IntArray, FloatArray]:
         """Learn rows of which some are past already, one by one."""
         weights, rows = validation.weights(w, len(y)).tolist(), rows_of(self._encoded(X))
         if not len(rows) == len(y) == len(keys):
@@ -298,127 +265,45 @@ class LaggedClassifier(LaggedModel):
                 f"X has {len(rows)} rows, y {len(y)} values and there are {len(keys)} ids: the "
                 "lengths must agree"
             )
-        found: list[dict[Label, float]] = []
+        codes, told = [], []
         for x, label, weight, key in zip(rows, y, weights, keys.tolist(), strict=True):
-            if method != "learn_many":
-                found.append(self.predict_proba_one(x, id=RowToken(key), record=False))
+            if returns:
+                code, found = self._told(_table([self._rated_one(x, key, False)]))
+                codes.append(code)
+                told.append(found)
             self._learn_row(x, label, weight, key)
-        if method == "learn_many":
-            return None
-        classes = self._model.classes
-        table = [[p.get(label, 0.0) for label in classes] for p in found]
-        probabilities = np.array(table).reshape(len(found), len(classes))
-        if method == "predict_proba_learn_many":
-            return probabilities
-        codes = self._model.decide(probabilities)
-        unknown = np.array([not p for p in found], np.bool_)
-        return label_array(tuple(classes), np.where(unknown, -1, codes))
+        width = len(self._model.classes)
+        wide = [np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in told]
+        return np.concatenate([np.zeros(0, np.int64), *codes]), np.vstack(
+            [np.zeros((0, width)), *wide]
+        )
 
     # -- predicting -------------------------------------------------------------------------------
 
-    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
-        """Predict the class of the next row; with an id, the row becomes past.
-
-        Parameters
-        ----------
-        x, id, record
-            As for the classifier inside; x is without lags.
-        """
-        return self._asked_one("predict_one", x, id, record)
-
-    def predict_proba_one(
-        self, x: dict[Any, Any], *, id: Any = None, record: bool = True
-    ) -> dict[Label, float]:
-        """Return the probability of each class for the next row; with an id, it becomes past.
-
-        Parameters
-        ----------
-        x, id, record
-            As for the classifier inside; x is without lags.
-        """
-        found: dict[Label, float] = self._asked_one("predict_proba_one", x, id, record)
+    def _rated_one(self, x: dict[Any, Any], key: int, record: bool) -> list[float]:
+        found: list[float] = self._ask(
+            x, key, record, lambda row, own: self._model._rated_one(row, own, record)
+        )
         return found
 
-    def predict_set_one(
-        self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None, record: bool = True
-    ) -> list[Label]:
-        """Return the classes that the next row may be of; with an id, it becomes past.
-
-        Parameters
-        ----------
-        x, level, id, record
-            As for the classifier inside; x is without lags.
-        """
-        found: list[Label] = self._asked_one("predict_set_one", x, id, record, level)
-        return found
-
-    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> NDArray[Any]:
-        """Predict the classes of the next rows; with ids, they become past.
-
-        Parameters
-        ----------
-        X, ids, record
-            As for the classifier inside; X is without lags.
-        """
-        found: NDArray[Any] = self._asked_many("predict_many", X, ids, record)
-        return found
-
-    def predict_proba_many(self, X: Any, *, ids: Any = None, record: bool = True) -> FloatArray:
-        """Return the probabilities of classes for the next rows; with ids, they become past.
-
-        Parameters
-        ----------
-        X, ids, record
-            As for the classifier inside; X is without lags.
-        """
-        found: FloatArray = self._asked_many("predict_proba_many", X, ids, record)
-        return found
-
-    def predict_set_many(
-        self, X: Any, level: float = 0.9, *, ids: Any = None, record: bool = True
-    ) -> NDArray[np.bool_]:
-        """Return the prediction sets of the next rows; with ids, they become past.
-
-        Parameters
-        ----------
-        X, level, ids, record
-            As for the classifier inside; X is without lags.
-        """
-        found: NDArray[np.bool_] = self._asked_many("predict_set_many", X, ids, record, level)
-        return found
-
-    def _asked_one(self, method: str, x: Any, id: Any, record: bool, *arguments: Any) -> Any:
-        """Call a method of the classifier with the next row, which has its lags."""
-
-        def ask(row: dict[Any, Any], key: int) -> Any:
-            own = RowToken(key) if key else None
-            return getattr(self._model, method)(row, *arguments, id=own, record=record)
-
-        return self._ask(x, 0 if id is None else key_of(id), record, ask)
-
-    def _asked_many(self, method: str, X: Any, ids: Any, record: bool, *arguments: Any) -> Any:
-        """Call a method of the classifier with the next rows, which have their lags."""
+    def _rated(self, X: Any, keys: Any, record: bool) -> FloatArray:
         with self._turn():
-            if ids is None:
-                plan, keys = self._planned(X)
-                own = {} if keys is None else {"ids": RowTokens(keys)}
-                call = getattr(self._model, method)
-                return call(plan.in_kind, *arguments, record=record, **own)
-            rows, keys = rows_of(self._encoded(X)), keys_of(ids).tolist()
+            if keys is None:
+                plan, own = self._planned(X)
+                found: FloatArray = self._model._rated(plan.in_kind, own, record)
+                return found
+            rows = rows_of(self._encoded(X))
             if len(rows) != len(keys):
                 raise ValueError(
                     f"ids has {len(keys)} values and X has {len(rows)} rows: the lengths must agree"
                 )
-            single = method.replace("_many", "_one")
-            found = [
-                self._asked_one(single, x, RowToken(key), record, *arguments)
-                for x, key in zip(rows, keys, strict=True)
-            ]
-            classes = tuple(self._model.classes)
-            if method == "predict_many":
-                codes = {label: code for code, label in enumerate(classes)}
-                return label_array(classes, np.array([codes.get(each, -1) for each in found], int))
-            if method == "predict_set_many":
-                table: Any = [[label in own for label in classes] for own in found]
-                return np.array(table, np.bool_).reshape(len(found), len(classes))
-            return np.array([[*each.values()] for each in found]).reshape(len(found), len(classes))
+            pairs = zip(rows, keys.tolist(), strict=True)
+            return _table([self._rated_one(x, key, record) for x, key in pairs])
+
+
+def _table(ratings: list[list[float]]) -> FloatArray:
+    """Return the ratings of single rows as those of a batch, in two columns or more."""
+    found = np.zeros((len(ratings), max([2, *map(len, ratings)])))
+    for row, own in zip(found, ratings, strict=True):
+        row[: len(own)] = own
+    return found

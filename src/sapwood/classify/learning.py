@@ -13,16 +13,14 @@ from sapwood.classify.labels import (
     class_label,
     coded,
     is_missing,
-    label_array,
     label_values,
     missing_labels,
 )
 from sapwood.classify.leaves import values_of
 from sapwood.classify.parts import check_rows, part_of, rows_at
-from sapwood.classify.predicting import PredictingClassifier, keys_of
+from sapwood.classify.predicting import PredictingClassifier
 from sapwood.classify.ratings import ratings_of
 from sapwood.corrector._pending import key_of_row
-from sapwood.corrector.tokens import key_of
 from sapwood.rows import frames, targets
 from sapwood.tasks import CLASSES
 from sapwood.validation import Label
@@ -36,35 +34,13 @@ IntArray = NDArray[np.int64]
 class LearningClassifier(PredictingClassifier):
     """The part of a classifier that learns."""
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row.
-
-        Parameters
-        ----------
-        x : dict
-            The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
-        y : str, int or bool
-            The label of its class, which may be a new one at any row; 1.0 is 1. None or NaN if it
-            is not known: the row is counted by `rows_unlabelled`, its prediction is no longer
-            pending, and nothing is learned.
-        w : float
-            The weight of the row: positive and finite.
-        id : str, int, or tuple of such, optional
-            The id by which the row was predicted, if its label is delayed. Without one, the
-            prediction is found by the row itself; of equal rows, in the order of predictions.
-
-        Raises
-        ------
-        ValueError, OverflowError
-            If a value is not as described; nothing is changed then.
-        """
+    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         if type(y) is not str and is_missing(y):
-            self._leave_unlabelled(x, id)
+            self._leave_unlabelled(x, key)
             return
         label = y if type(y) is str else class_label(y)
         x = self._encoded_one(x)
         weight = w if type(w) is float else validation.number(w, "w")
-        given = 0 if id is None else key_of(id)
         with self._turns:
             held = self._held
             code = held.codes.get(label)
@@ -72,13 +48,13 @@ class LearningClassifier(PredictingClassifier):
                 own = CodedLabels(
                     (*held.classes, class_label(label)), np.array([len(held.classes)]), [0]
                 )
-                ids = np.array([given], np.uint64) if given else None
-                self._learn_new([x], own, np.array([weight]), ids, True)
+                keys = np.array([key], np.uint64) if key else None
+                self._learn_new([x], own, np.array([weight]), keys, True)
                 return
             model, calibrator, known = held.model, held.calibrator, len(held.classes)
-            ratings, placed = self._rated_in_leaf(x, given, False)
+            ratings, placed = self._rated_in_leaf(x, key, False)
             is_rated = None if placed is None else np.zeros(1, np.int8)
-            key = given or (key_of_row(x) if self._awaits else 0)
+            own_key = key or (key_of_row(x) if self._awaits else 0)
             labels, counts = calibrator.labels, held.counts
             if self._parameters["class_weight"] is not None and weight > 0:
                 scaled, counts = self._weighted(held, np.array([code]), np.array([weight]))
@@ -86,11 +62,11 @@ class LearningClassifier(PredictingClassifier):
 
             def learn() -> None:
                 if known < 3:
-                    model._learn_row(x, float(code), weight, given)
+                    model._learn_row(x, float(code), weight, key)
                 else:
                     row = np.zeros((1, known))
                     row[0, code] = 1.0
-                    model._learn_targets_one(x, targets.Targets(None, row), weight, given)
+                    model._learn_targets_one(x, targets.Targets(None, row), weight, key)
 
             def finish() -> None:
                 held.counts[:] = counts
@@ -98,14 +74,14 @@ class LearningClassifier(PredictingClassifier):
                     own = np.array([code]), np.array([weight]), is_rated
                     leaf, shares = placed
                     _learn_bayes(held, x, leaf, shares, own, one=True)
-                calibrator.score_one(ratings, known, code, weight, held.pending, key)
+                calibrator.score_one(ratings, known, code, weight, held.pending, own_key)
 
             self._both(learn, finish, lambda: calibrator.labels == labels)
 
-    def _leave_unlabelled(self, x: dict[Any, Any], id: Any) -> None:
+    def _leave_unlabelled(self, x: dict[Any, Any], key: int) -> None:
         """Count a row without a label; its prediction no longer waits for one."""
-        x, given = self._encoded_one(x), 0 if id is None else key_of(id)
-        keys = np.array([given or key_of_row(x)], np.uint64)
+        x = self._encoded_one(x)
+        keys = np.array([key or key_of_row(x)], np.uint64)
         with self._turns:
             after = self._held.unlabelled + 1
 
@@ -130,80 +106,24 @@ class LearningClassifier(PredictingClassifier):
             return weights, held.counts
         return weighted(weighting, held.classes, codes, weights, held.counts)
 
-    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
-        """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, list of dicts, or data frame
-            The features, as for a regressor.
-        y : array_like or series, shape (n,)
-            The labels: strings, whole numbers or bools; None or NaN where one is not known.
-        w : array_like or series of float, shape (n,), optional
-            The weights; 1 each if not given.
-        ids : sequence, optional
-            The id of each row, as for `learn_one`.
-        """
-        self._learn(X, y, w, ids, delayed=True, returns=False)
-
-    def predict_learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
-    ) -> Any:
-        """Predict the class of each row before it is learned: the prequential loop.
-
-        Parameters
-        ----------
-        X, y, w
-            As for `learn_many`.
-        delayed : bool
-            Whether the rows were predicted before: then the model is scored by the predictions
-            that were issued, not by those that are returned.
-        ids : sequence, optional
-            The id of each row, as for `learn_many`.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            What `predict_one` would have returned for each row just before `learn_one`.
-        """
-        with self._turn():
-            found = self._learn(X, y, w, ids, delayed=delayed, returns=True)
-            return label_array(self._held.classes, found[0])
-
-    def predict_proba_learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
-    ) -> FloatArray:
-        """Return what `predict_learn_many` does as probabilities of `classes_`.
-
-        A class has the probability 0 up to the row that brings it.
-
-        Parameters
-        ----------
-        X, y, w, delayed, ids
-            As for `predict_learn_many`.
-        """
-        return self._learn(X, y, w, ids, delayed=delayed, returns=True)[1]
-
-    def _learn(
-        self, X: Any, y: Any, w: ArrayLike | None, ids: Any, *, delayed: bool, returns: bool
+    def _learn_batch(
+        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, returns: bool
     ) -> tuple[IntArray, FloatArray]:
-        """Learn rows; return the codes and probabilities of just before, if they are wanted."""
         y = label_values(y)
         weights = validation.weights(w, len(y))
-        given = keys_of(ids)
         X = self._encoded(frames.lasting(X))
         missing = missing_labels(y)
         with self._turn():
             if missing is None:
-                return self._learn_labelled(X, y, weights, given, delayed=delayed, returns=returns)
+                return self._learn_labelled(X, y, weights, keys, delayed=delayed, returns=returns)
             check_rows(X, len(weights))
             if returns or self._awaits:
-                return self._learn_runs(X, y, weights, given, missing=missing, delayed=delayed)
+                return self._learn_runs(X, y, weights, keys, missing=missing, delayed=delayed)
             at = np.flatnonzero(~missing)
-            ids, lost = None if given is None else given[at], int(missing.sum())
+            own, lost = None if keys is None else keys[at], int(missing.sum())
             X, y, weights = rows_at(X, at), rows_at(y, at), weights[at]
             return self._learn_labelled(
-                X, y, weights, ids, delayed=delayed, returns=False, unlabelled=lost
+                X, y, weights, own, delayed=delayed, returns=False, unlabelled=lost
             )
 
     def _learn_labelled(
@@ -261,9 +181,7 @@ class LearningClassifier(PredictingClassifier):
                     )
                 )
                 continue
-            ratings, known = aside._rated(part, ids, record=False), len(aside._held.classes)
-            told = aside._held.calibrator.probabilities(ratings, known)[:, :known]
-            found.append((aside._decided(ratings, told), told))
+            found.append(aside._told(aside._rated(part, ids, record=False)))
             aside._forget(keys[start:end])
         lost = int(missing.sum())
         self._held = aside._held._replace(unlabelled=self._held.unlabelled + lost)
@@ -356,12 +274,9 @@ class LearningClassifier(PredictingClassifier):
             if first in own.firsts:
                 # As in a loop: it is predicted, unless it was before, and its label comes then.
                 ids = None if given is None else given[start : start + 1]
-                ratings = aside._rated(part_of(X, start, start + 1), ids, record=not delayed)
-                told = aside._held.calibrator.probabilities(ratings, known)[:, :known]
-                predicted[start], probabilities[start, :known] = (
-                    aside._decided(ratings, told)[0],
-                    told[0],
-                )
+                rated = aside._rated(part_of(X, start, start + 1), ids, record=not delayed)
+                codes, told = aside._told(rated)
+                predicted[start], probabilities[start, :known] = codes[0], told[0]
                 aside._held = self._widened(aside._held, own.classes[: known + 1])
                 learn(start, start + 1, delayed=True, returns=False, scored=known)
                 known, start = known + 1, start + 1

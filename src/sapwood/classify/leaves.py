@@ -42,6 +42,11 @@ def check_leaf(parameters: dict[str, Any], regressor: type) -> None:
             f"merit = {merit!r}: leaves that split as those of VFDT have no linear models; pass "
             f"leaf='majority', 'naive_bayes' or 'naive_bayes_adaptive' instead of {leaf!r}"
         )
+    if merit is not None and parameters["split_bound"] != "hoeffding":
+        raise ValueError(
+            f"split_bound = {parameters['split_bound']!r}: with a merit, leaves split by Hoeffding's "
+            "bound, as those of VFDT: leave one of both out"
+        )
     if leaf not in NAIVE_BAYES:
         return
     if regressor is not HoeffdingTreeRegressor:

@@ -8,6 +8,7 @@ from sapwood.classify.leaves import Merit
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.regressor import Regressor
+from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import Leaf, Track
 from sapwood.validation import Label
@@ -24,7 +25,7 @@ def _given(names: dict[str, Any]) -> dict[str, Any]:
 
 
 class HoeffdingTreeClassifier(Classifier):
-    """A Hoeffding tree for classes, with linear models in its leaves.
+    """A Hoeffding tree for classification, with linear models in its leaves.
 
     Each class is a target that is 1 in its rows and 0 in all others (two classes are one target),
     and a multi-target tree predicts them: a split reduces the Gini impurity of classes. Predictions
@@ -46,12 +47,12 @@ class HoeffdingTreeClassifier(Classifier):
         If given, leaves split as those of VFDT: when the reduction of Gini's impurity or of the
         entropy by one feature is ahead of that by any other by Hoeffding's bound. For leaves
         without linear models.
-    delta, tau, min_share, max_depth, track, categorical, no_splits
-        As of `HoeffdingTreeRegressor`. With three classes and more, `delta` and `tau` have no
-        effect: a split needs evidence that it separates classes, which depends on how many classes
+    delta, tau, min_share, max_depth, split_bound, track, categorical, no_splits
+        As of `HoeffdingTreeRegressor`. With three classes and more, `delta`, `tau` and `split_bound`
+        have no effect: a split needs evidence that it separates classes, which depends on how many classes
         there are, but not that it is better than those of all other features.
     max_bytes : int, optional
-        What the classifier may occupy.
+        The memory limit of the classifier.
     class_weight : "balanced" or dict, optional
         How much rows of each class count: a dict of labels and factors (1 for a label that it does
         not name), or "balanced", N / (K n) for a row of a class of weight n among K classes and
@@ -102,6 +103,7 @@ class HoeffdingTreeClassifier(Classifier):
         min_share: float = 0.02,
         max_depth: int | None = None,
         leaf: TreeLeaf = "adaptive",
+        split_bound: SplitBoundName = "hoeffding",
         merit: Merit | None = None,
         track: Track = "auto",
         max_bytes: int | None = None,
@@ -114,13 +116,13 @@ class HoeffdingTreeClassifier(Classifier):
 
 
 class AdaptiveTreeClassifier(Classifier):
-    """A Hoeffding tree for classes that is replaced when a newer one is better.
+    """A Hoeffding tree for classification that adapts to concept drift.
 
     Parameters
     ----------
     threads : int, optional
-        How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes
+        The number of threads that learn a batch.
+    grace_period, delta, tau, min_share, max_depth, leaf, split_bound, track, max_bytes
         As of `HoeffdingTreeClassifier`.
     categorical, no_splits, class_weight, cost
         As of `HoeffdingTreeClassifier`.
@@ -151,6 +153,7 @@ class AdaptiveTreeClassifier(Classifier):
         min_share: float = 0.02,
         max_depth: int | None = None,
         leaf: ClassLeaf = "adaptive",
+        split_bound: SplitBoundName = "hoeffding",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
@@ -162,17 +165,17 @@ class AdaptiveTreeClassifier(Classifier):
 
 
 class ForestClassifier(Classifier):
-    """A forest for classes: trees of random weights, combined by what they proved to be worth.
+    """A forest for classification: randomly weighted trees, combined by their errors.
 
     Parameters
     ----------
     members : int
-        How many trees predict.
+        The number of members.
     seed : int
-        Of the random weights.
+        The seed of the random weights.
     threads : int, optional
-        How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes
+        The number of threads that learn a batch.
+    grace_period, delta, tau, min_share, max_depth, leaf, split_bound, track, max_bytes
         As of `HoeffdingTreeClassifier`.
     categorical, no_splits, class_weight, cost
         As of `HoeffdingTreeClassifier`.
@@ -206,6 +209,7 @@ class ForestClassifier(Classifier):
         min_share: float = 0.02,
         max_depth: int | None = None,
         leaf: ClassLeaf = "adaptive",
+        split_bound: SplitBoundName = "hoeffding",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),

@@ -18,7 +18,7 @@ from sapwood.merge import MergeError
 from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Position, Stream, StreamError
 from sapwood.validation import Label
 
-__all__ = ["ClassWorkersJob", "TrainedClasses", "print_trained_classes"]
+__all__ = ["ClassWorkersJob"]
 
 BLOCK = 1000  # rows that a worker learns before the next worker's
 FEWEST = 2  # members of a forest in a worker
@@ -28,16 +28,8 @@ FEWEST = 2  # members of a forest in a worker
 class ShareLearned:
     """What a worker sends back.
 
-    Parameters
-    ----------
-    model : bytes
-        The classifier; nothing if a row has stopped the work, or if there was no row.
-    counts : tuple of int
-        Rows that were read, rejected, without a label, scored, and right.
-    log_loss : float
-        The sum over the rows that were scored.
-    error : str
-        What has stopped the work.
+    - `model`: the classifier; nothing if a row has stopped the work, or if there was no row.
+    - `counts`: rows that were read, rejected, without a label, scored, and right.
     """
 
     model: bytes = b""
@@ -59,12 +51,7 @@ class TrainedClasses:
 class _Share(DerivedStream):
     """Every so-many-th block of a stream.
 
-    Parameters
-    ----------
-    stream : Stream
-        All rows.
-    number, count : int
-        Which of how many shares.
+    - `number`, `count`: which of how many shares.
     """
 
     def __init__(self, stream: Stream, number: int, count: int) -> None:
@@ -79,11 +66,6 @@ class _Share(DerivedStream):
             if place % self._count == self._number:
                 yield chunk
 
-    @property
-    def fingerprint(self) -> str:
-        """That of all rows."""
-        return self._stream.fingerprint
-
 
 @dataclass(frozen=True)
 class ClassWorkersJob(WorkersJob):
@@ -93,7 +75,9 @@ class ClassWorkersJob(WorkersJob):
     shared among them. Their classifiers become one forest.
     """
 
-    def learn(self, bad_rows: Path | None, checkpoint: Path | None) -> TrainedClasses:
+    def run(
+        self, terminal: Terminal, bad_rows: Path | None, checkpoint: Path | None, every: str
+    ) -> TrainedClasses:
         """Learn all files."""
         from sapwood.scale.engines import engine
 
@@ -132,6 +116,22 @@ class ClassWorkersJob(WorkersJob):
         loss = sum(share.log_loss for share in found)
         return TrainedClasses(whole, counts, loss, time.perf_counter() - begun)
 
+    def show(self, found: TrainedClasses, terminal: Terminal) -> None:
+        """Print the scores on the way, and what became of all rows."""
+        read, rejected, unlabelled, scored, right = found.counts
+        terminal.say(
+            f"accuracy {right / max(scored, 1):.4f}, log-loss {found.log_loss / max(scored, 1):.4f}: "
+            "each row predicted before its worker learned it"
+        )
+        terminal.say(
+            f"rows: {read:,} read, {scored:,} learned, {rejected:,} rejected, {unlabelled:,} without a "
+            "label"
+        )
+        terminal.say(
+            f"time: {found.seconds:.2f} s, {read / max(found.seconds, 1e-9):,.0f} rows/s; "
+            f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
+        )
+
     def job(self) -> ClassJob:
         """Return the run of one process."""
         return ClassJob(self.stream, self.reading, self.learning, self.targets)
@@ -155,14 +155,7 @@ def _first_label(job: ClassJob) -> Label | None:
 def learn_share(job: ClassWorkersJob, number: int, first: Label | None) -> ShareLearned:
     """Learn a share of the rows.
 
-    Parameters
-    ----------
-    job : ClassWorkersJob
-        What was typed.
-    number : int
-        Of the share.
-    first : str, optional
-        The first class of all workers; None if no row has a label.
+    - `first`: the first class of all workers; None if no row has a label.
     """
     own = job.job()
     run = own.run
@@ -194,20 +187,3 @@ def _part_of(model: Any, workers: int, number: int) -> Any:
     made = type(model)(**given)
     made.schema = model.schema
     return made
-
-
-def print_trained_classes(found: TrainedClasses, terminal: Terminal) -> None:
-    """Print the scores on the way, and what became of all rows."""
-    read, rejected, unlabelled, scored, right = found.counts
-    terminal.say(
-        f"accuracy {right / max(scored, 1):.4f}, log-loss {found.log_loss / max(scored, 1):.4f}: "
-        "each row predicted before its worker learned it"
-    )
-    terminal.say(
-        f"rows: {read:,} read, {scored:,} learned, {rejected:,} rejected, {unlabelled:,} without a "
-        "label"
-    )
-    terminal.say(
-        f"time: {found.seconds:.2f} s, {read / max(found.seconds, 1e-9):,.0f} rows/s; "
-        f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
-    )

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,12 @@ from sapwood.classify import LaggedClassifier
 from sapwood.cli import options
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError
-from sapwood.cli.files import is_stdout
-from sapwood.cli.follow import Follower, Output
+from sapwood.cli.follow import Follower
 from sapwood.cli.horizons import AUTO
 from sapwood.cli.models import make_classifier, saved_model, targets_of
-from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, write_curve
+from sapwood.cli.outputs import ClassPredictionFile, write_curve
 from sapwood.cli.reading import ClassReading, Reading, is_classifier, is_topic, open_named
-from sapwood.cli.runs import Learning, Scoring, Targets
+from sapwood.cli.runs import Files, Learning, Scoring, Targets
 from sapwood.cli.summary import print_drift
 from sapwood.cli.values import amount, settings
 from sapwood.drift import Monitor
@@ -34,7 +33,6 @@ from sapwood.streams.stream import Stream
 
 __all__ = [
     "ClassJob",
-    "Files",
     "evaluate_job",
     "is_of_classes",
     "print_class_counts",
@@ -101,24 +99,8 @@ def _is_number(value: object) -> bool:
     return True
 
 
-class Files(NamedTuple):
-    """The files that grow along with a run, if there are any."""
-
-    predictions: Path | None = None
-    bad_rows: Path | None = None
-    events: Path | None = None
-
-
 class ClassJob:
-    """A run of a classifier over a stream, as it was typed.
-
-    Parameters
-    ----------
-    name : list of str
-        The stream.
-    reading, learning, targets, scoring
-        As of `sapwood.cli.runs.make_run`.
-    """
+    """A run of a classifier over a stream, as it was typed."""
 
     def __init__(
         self,
@@ -166,7 +148,13 @@ class ClassJob:
             )
         except ValueError as error:
             raise UsageError(f"--interval: {error}") from None
-        self.identity = {
+        self.identity = self._identity(reading, learning, targets, scoring, lags)
+
+    def _identity(
+        self, reading: Reading, learning: Learning, targets: Targets, scoring: Scoring, lags: Any
+    ) -> dict[str, Any]:
+        """Return what a checkpoint has to be of; options that are newer only if given."""
+        return {
             "stream": self.stream.fingerprint,
             "target": self.target,
             "task": "classes",
@@ -250,37 +238,15 @@ class ClassJob:
         if completed != known:
             model.schema = completed
 
-    def follow(
-        self, terminal: Terminal, outputs: Files, checkpoint: Path | None = None, every: str = "60s"
-    ) -> ClassEvaluation:
-        """Predict and learn all rows, from where an earlier run was saved.
-
-        Parameters
-        ----------
-        terminal : Terminal
-            Where people look.
-        outputs : Files
-            What grows along with the run.
-        checkpoint : Path, optional
-            Where the run is saved.
-        every : str
-            How often, as it was typed.
-        """
-        if outputs.events is not None and self.run.drift is None:
-            raise UsageError(f"--events {outputs.events} is for what --monitor finds: add it")
+    def follow(self, terminal: Terminal, files: Files) -> ClassEvaluation:
+        """Predict and learn all rows, from where an earlier run was saved."""
+        if files.events is not None and self.run.drift is None:
+            raise UsageError(f"--events {files.events} is for what --monitor finds: add it")
         show_columns(terminal, self.stream, getattr(self.model, "lags", None))
-        files: list[Output] = []
-        if outputs.predictions is not None:
-            files.append(
-                ClassPredictionFile(
-                    outputs.predictions, self.stream.unit, self.run.sets.levels, self.stream.ids
-                )
-            )
-        if outputs.bad_rows is not None:
-            files.append(BadRowFile(outputs.bad_rows))
-        if outputs.events is not None:
-            files.append(EventFile(outputs.events))
-        follower = Follower(self.run, terminal, self.identity, files, checkpoint, every)
+        described = (self.stream.unit, self.run.sets.levels, self.stream.ids)
+        outputs = files.outputs(lambda path: ClassPredictionFile(path, *described))
+        saving = files.checkpoint, files.every
+        follower = Follower(self.run, terminal, self.identity, outputs, *saving)
         found: ClassEvaluation = follower.follow()
         return found
 
@@ -326,35 +292,21 @@ def print_class_counts(found: ClassEvaluation, terminal: Terminal) -> None:
 
 
 def evaluate_job(
-    job: ClassJob,
-    terminal: Terminal,
-    outputs: Files,
-    *,
-    save: Path | None,
-    report: Path | None,
-    curve: Path | None,
-    checkpoint: Path | None,
-    every: str,
-    as_json: bool,
-    quiet: bool,
+    job: ClassJob, terminal: Terminal, files: Files, *, as_json: bool, quiet: bool
 ) -> None:
     """Run `sapwood evaluate` for classes."""
-    found = job.follow(terminal, outputs, checkpoint, every)
-    if save is not None:
-        job.model.save(save)
+    found = job.follow(terminal, files)
+    if files.save is not None:
+        job.model.save(files.save)
     if as_json:
         print(json.dumps(found.to_dict(), indent=2))
     elif not quiet:
-        print_classes(
-            found, to_stderr=any(path is not None and is_stdout(path) for path in outputs)
-        )
-    if curve is not None:
-        write_curve(curve, found.scores.curve)
-    if report is not None:
-        _write_report(report, found, job)
-    for what, path in (("report", report), ("model", save), ("curve", curve)):
-        if path is not None:
-            terminal.say(f"{what}: {path}")
+        print_classes(found, to_stderr=files.takes_stdout)
+    if files.curve is not None:
+        write_curve(files.curve, found.scores.curve)
+    if files.report is not None:
+        _write_report(files.report, found, job)
+    files.say(terminal)
 
 
 def _write_report(path: Path, found: ClassEvaluation, job: ClassJob) -> None:

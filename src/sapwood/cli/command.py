@@ -30,11 +30,6 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 
     A parameter that is a dataclass is spread out into options, one for each of its fields that
     is annotated for typer. And there are --config and --print-config, for all options.
-
-    Parameters
-    ----------
-    function : callable
-        The command.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: list[Parameter] = []
@@ -71,13 +66,12 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 def _options_of(kind: type[Any]) -> Iterable[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     for each in fields(kind):
-        if get_origin(hints[each.name]) is Annotated:
-            yield Parameter(
-                each.name,
-                Parameter.KEYWORD_ONLY,
-                default=_default(each),
-                annotation=hints[each.name],
-            )
+        hint = hints[each.name]
+        if "option" in each.metadata:
+            hint = Annotated[hint, each.metadata["option"]]
+        if get_origin(hint) is Annotated:
+            own = {"default": _default(each), "annotation": hint}
+            yield Parameter(each.name, Parameter.KEYWORD_ONLY, **own)
 
 
 def _default(each: Field[Any]) -> Any:

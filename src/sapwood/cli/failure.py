@@ -28,12 +28,7 @@ class UsageError(ValueError):
 class Terminal(Console):
     """The console for messages: standard output, or standard error if `stderr` is true.
 
-    Parameters
-    ----------
-    silent : bool
-        Whether nothing but complaints is printed.
-    **options
-        As for `rich.console.Console`.
+    - `**options`: as for `rich.console.Console`.
     """
 
     def __init__(self, *, silent: bool = False, **options: Any) -> None:
@@ -80,12 +75,7 @@ def _written_out(letter: str) -> str:
 def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
     """Turn what a user can do something about into one line and exit code 2.
 
-    Parameters
-    ----------
-    terminal : Terminal
-        Where the line goes.
-    extra : str
-        The extra of the package that has the optional dependencies of the command.
+    - `extra`: the extra of the package that has the optional dependencies of the command.
     """
     try:
         yield

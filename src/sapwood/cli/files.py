@@ -56,30 +56,18 @@ def check_files(
     spellings and open descriptors are seen through. A file that does not exist yet is identified
     by its folder and its name.
 
-    Parameters
-    ----------
-    whole : mapping of options to paths
-        Files that are written at once, in the end.
-    growing : mapping of options to paths, optional
-        Files that are written on the way; they may be pipes, and "-" is standard output.
-    read : sequence of paths
-        Streams and models that are read meanwhile, and have to stay as they are; folders and
-        patterns mean files, as for `open_stream`.
-    format : str, optional
-        The format of the streams, if given: it decides which files of a folder are read.
-    models : sequence of str
-        Models by name. A file among them may be replaced by --save alone, as it is read before.
-    checkpoint : path, optional
-        The file of --checkpoint, which needs other files next to it.
-    printed : str, optional
-        What standard output is for already.
-    settings : mapping of options to paths, optional
-        Files that are read for settings, such as --kafka-config; that of --config is known.
-
-    Raises
-    ------
-    OSError, UsageError
-        If the system would not let a file be written, or it cannot be meant.
+    - `whole`: files that are written at once, in the end.
+    - `growing`: files that are written on the way; they may be pipes, and "-" is standard output.
+    - `read`: streams and models that are read meanwhile, and have to stay as they are; folders and
+      patterns mean files, as for `open_stream`.
+    - `format`: the format of the streams, if given: it decides which files of a folder are read.
+    - `models`: models by name. A file among them may be replaced by --save alone, as it is read
+      before.
+    - `checkpoint`: the file of --checkpoint, which needs other files next to it.
+    - `settings`: files that are read for settings, such as --kafka-config; that of --config is
+      known.
+    - Raises OSError, UsageError if the system would not let a file be written, or it cannot be
+      meant.
     """
     files = [_file_of(str(name)) for name in read if not is_kafka(name)]
     uses = _Uses(files, format, models, {"--config": CONFIG.get(), **(settings or {})})

@@ -15,7 +15,7 @@ import typer
 from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
 from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
-from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, PredictionFile
+from sapwood.cli.outputs import Output
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.reading import report_missing
 from sapwood.cli.values import amount
@@ -33,7 +33,6 @@ UNREADABLE = ("stream", "features", "calendar")
 
 
 Run = TypeVar("Run", Prequential, ClassRun)
-Output = PredictionFile | ClassPredictionFile | BadRowFile | EventFile
 
 
 def check_not_empty(run: Prequential | ClassRun) -> None:
@@ -50,20 +49,8 @@ class _Abandoned(BaseException):
 class Follower(Generic[Run]):
     """A run, the files that grow with it, and when it is saved.
 
-    Parameters
-    ----------
-    run : Prequential or ClassRun
-        The run, not yet started.
-    terminal : Terminal
-        Where people look.
-    identity : dict
-        What is evaluated on what: a checkpoint of anything else is rejected.
-    outputs : list of files
-        What grows along with the run.
-    checkpoint : Path, optional
-        Where it is saved.
-    every : str
-        How often, as it was typed.
+    - `run`: the run, not yet started.
+    - `identity`: what is evaluated on what: a checkpoint of anything else is rejected.
     """
 
     run: Run
@@ -121,7 +108,7 @@ class Follower(Generic[Run]):
         return saved.outputs[path]
 
     def _resume(self) -> Saved | None:
-        """Go on from the checkpoint, if there is one."""
+        """Resume from the checkpoint, if there is one."""
         saved = None if self._file is None else self._file.load(self.run.model)
         if self._file is None or saved is None:
             return None

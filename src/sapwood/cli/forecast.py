@@ -53,9 +53,7 @@ def forecast(
             "Default: the times after the last row, at the usual step.",
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="- is standard output.")
-    ] = Path("-"),
+    output: options.Output = Path("-"),
     picture: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a picture of the path and its intervals (SVG)."),
@@ -108,15 +106,7 @@ def _seconds(horizon: str) -> float:
 
 
 class _Rows:
-    """The rows that are forecast.
-
-    Parameters
-    ----------
-    model : LaggedModel
-        The model.
-    name : str
-        Its file.
-    """
+    """The rows that are forecast."""
 
     def __init__(self, model: LaggedModel, name: str) -> None:
         self._model, self._name = model, name

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 
 from sapwood.cli.failure import Terminal, UsageError
-from sapwood.cli.values import spans
-from sapwood.durations import in_words, seconds_of_duration
+from sapwood.cli.values import size_of, spans
+from sapwood.durations import in_words
 from sapwood.formatting import number, r_squared
 from sapwood.lags.auto import FIRST_ROWS, Proposal, propose
 from sapwood.rows.calendar import HOLIDAY
@@ -34,6 +35,8 @@ __all__ = [
 
 AUTO = "auto"
 ALL, NONE = "all", "none"
+FIRST_SERIES, MOST_READ = 50, 1_000_000
+"""How many series propose lags, and how many rows are read for them."""
 HOUR_ROWS = 100
 """Rows of an hour of the day from which on its coverage is printed."""
 
@@ -45,11 +48,7 @@ def horizons_of(text: str | None) -> list[int | str]:
     found = spans(text, "--horizon")
     if not found or any(type(each) is not type(found[0]) for each in found):
         raise UsageError(f"--horizon {text}: rows (24) or durations (1h,24h) are expected")
-    return sorted(found, key=_amount)
-
-
-def _amount(span: int | str) -> float:
-    return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
+    return sorted(found, key=size_of)
 
 
 def not_known_ahead(
@@ -57,16 +56,7 @@ def not_known_ahead(
 ) -> list[str]:
     """Return the columns that are left out, as their values are not known at the horizon.
 
-    Parameters
-    ----------
-    stream : Stream
-        With all columns.
-    known : str
-        What was typed: all, none, or names.
-    horizon : str, optional
-        What was typed; without a horizon, all columns are known.
-    by : sequence of str
-        The columns that identify series.
+    - `horizon`: what was typed; without a horizon, all columns are known.
     """
     if known == ALL:
         return []
@@ -83,17 +73,7 @@ def not_known_ahead(
 
 @dataclass(frozen=True)
 class Ahead:
-    """How far ahead a run predicts.
-
-    Parameters
-    ----------
-    horizon : int or str, optional
-        Rows, or a duration.
-    season : int or str, optional
-        That of the seasonal naive forecast.
-    proposal : Proposal, optional
-        Lags that were found in the first rows.
-    """
+    """How far ahead a run predicts."""
 
     horizon: int | str | None = None
     season: int | str | None = None
@@ -143,7 +123,7 @@ class Ahead:
         """How late labels are; None if each is there before the next row."""
         if self.horizon is None:
             return None
-        return self.horizon - 1 or None if isinstance(self.horizon, int) else _amount(self.horizon)
+        return self.horizon - 1 or None if isinstance(self.horizon, int) else size_of(self.horizon)
 
     def lag_options(self, learning: Any) -> Any:
         """Return options whose lags are those that were proposed, with `--lags auto`."""
@@ -164,13 +144,17 @@ class Ahead:
             return model
         last = self.proposal.lags[0]
         naive = last if self.proposal.naive is None else self.proposal.naive
+        seasons = [naive, *self.proposal.earlier] if lags.by else [naive]
+        linear = [name for name in lags.features if name in lags.own_features]
+        means = [name for name in linear if name.startswith(f"{target}.mean")]
         day_off = f"{stream.clock}.{HOLIDAY}"
         return NaiveStack(
-            *(model, f"{target}.lag{naive}", f"{target}.lag{last}"),
-            linear=[name for name in lags.features if name in lags.own_features],
+            *(model, [f"{target}.lag{each}" for each in seasons], f"{target}.lag{last}"),
+            linear=linear,
             time=lags.parameters.get("time"),
             day_off=day_off if day_off in stream.features else None,
             timezone=None if stream.calendar is None else stream.calendar.timezone,
+            level=means[0] if lags.by and means else None,
         )
 
     def score(self, run: "Prequential", by: Sequence[str]) -> None:
@@ -192,28 +176,48 @@ class Ahead:
 
 
 def _proposed(stream: Stream, horizon: int | str | None, by: Sequence[str]) -> Proposal:
-    """Return lags by the first rows of a stream, of the series that has most of them."""
+    """Return lags by the first rows of a stream, or of its first series if there are several."""
     if stream.size is None:
         raise UsageError(
             f"{stream.name}: it can be read only once, so that its first rows propose no lags and "
             "no season: name them by --lags and --season"
         )
-    chunk = next(stream.chunks(None, FIRST_ROWS), None)
-    if chunk is None or chunk.y is None or not len(chunk):
-        return propose(np.empty(0))
-    y = chunk.y if chunk.y.ndim == 1 else chunk.y[:, 0]
-    times: Any = chunk.times
-    if times is None and stream.clock is not None:
-        times = chunk.columns.get(stream.clock)
-    if isinstance(horizon, int):
-        times = None
-    chosen = np.ones(len(y), np.bool_)
-    if by:
-        keys = list(zip(*(list(chunk.columns[name]) for name in by), strict=True))
-        most = max(dict.fromkeys(keys), key=keys.count)
-        chosen = np.array([key == most for key in keys])
-    ahead = 0.0 if horizon is None else _amount(horizon)
-    return propose(y[chosen], None if times is None else np.asarray(times)[chosen], ahead)
+    labels, times, series = [np.empty(0)], [np.empty(0)], [np.empty(0, np.intp)]
+    known: dict[Any, int] = {}
+    read = rows = 0
+    for chunk in stream.chunks(None, FIRST_ROWS):
+        if chunk.y is not None and len(chunk):
+            y = chunk.y if chunk.y.ndim == 1 else chunk.y[:, 0]
+            own = _series_of(chunk, by, known)
+            clock: Any = chunk.times
+            if clock is None and stream.clock is not None:
+                clock = chunk.columns.get(stream.clock)
+            chosen = own >= 0
+            labels.append(y[chosen])
+            series.append(own[chosen])
+            times.append(np.full(len(y), np.nan) if clock is None else np.asarray(clock)[chosen])
+            rows += int(chosen.sum())
+        read += len(chunk)
+        if not by or rows >= FIRST_ROWS or read >= MOST_READ:
+            break
+    clocked = stream.clock is not None and not isinstance(horizon, int)
+    return propose(
+        np.concatenate(labels),
+        np.concatenate(times) if clocked else None,
+        0.0 if horizon is None else size_of(horizon),
+        np.concatenate(series) if by else None,
+    )
+
+
+def _series_of(chunk: Any, by: Sequence[str], known: dict[Any, int]) -> NDArray[np.intp]:
+    """Return the number of the series of each row, -1 for those after the first few."""
+    if not by:
+        return np.zeros(len(chunk), np.intp)
+    keys = list(zip(*(list(chunk.columns[name]) for name in by), strict=True))
+    for key in dict.fromkeys(keys):
+        if key not in known and len(known) < FIRST_SERIES:
+            known[key] = len(known)
+    return np.array([known.get(key, -1) for key in keys], np.intp)
 
 
 # -- results by horizon ----------------------------------------------------------------------------
@@ -347,4 +351,4 @@ def _score(value: float | None) -> str:
 def _in_words(horizon: int | str) -> str:
     if isinstance(horizon, int):
         return f"{horizon:,} row{'' if horizon == 1 else 's'}"
-    return in_words(_amount(horizon))
+    return in_words(size_of(horizon))

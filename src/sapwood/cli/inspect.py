@@ -12,7 +12,7 @@ from rich.table import Table
 from sapwood import load
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files
-from sapwood.cli.options import AsJson
+from sapwood.cli.options import AsJson, SavedModel
 from sapwood.formatting import plain
 from sapwood.hybrid import summary as hybrids
 from sapwood.lags import LaggedModel
@@ -25,7 +25,7 @@ BAR = 30
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
+    model: SavedModel,
     depth: Annotated[
         int, typer.Option(min=0, help="How deep the tree is shown; deeper nodes are summarised.")
     ] = 3,

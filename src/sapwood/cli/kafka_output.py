@@ -27,16 +27,7 @@ class PredictionTopic:
     prediction and its bounds. Each arrives at least once: the producer itself neither loses nor
     repeats any, but what was sent since a checkpoint is sent again if a run is killed.
 
-    Parameters
-    ----------
-    url : str
-        The address of the topic.
-    stream : Stream
-        What is predicted.
-    levels : tuple of float
-        Levels of the prediction intervals that are sent.
-    config : Config
-        Further settings of the client.
+    - `levels`: levels of the prediction intervals that are sent.
     """
 
     def __init__(

@@ -101,17 +101,10 @@ def make_model(
 ) -> Any:
     """Make a model for a stream.
 
-    Parameters
-    ----------
-    name : str
-        "tree", "adaptive", "forest", the name of a baseline, or ``module:factory``; settings may
-        follow after a colon.
-    settings : mapping of str to str
-        Parameters as they were typed.
-    stream : Stream
-        Whose features decide what is a category, and how much memory a tree may take.
-    batch : str, optional
-        The batch learner of a hybrid, or the file of its LightGBM model.
+    - `name`: "tree", "adaptive", "forest", the name of a baseline, or ``module:factory``; settings
+      may follow after a colon.
+    - `stream`: whose features decide what is a category, and how much memory a tree may take.
+    - `batch`: the batch learner of a hybrid, or the file of its LightGBM model.
     """
     name, own = split_spec(name)
     given = {**settings, **own}
@@ -224,16 +217,9 @@ def make_classifier(
 ) -> Any:
     """Make one of our classifiers.
 
-    Parameters
-    ----------
-    name : str
-        "tree", "adaptive" or "forest"; settings may follow after a colon.
-    settings : mapping of str to str
-        Parameters as they were typed.
-    features : mapping
-        The features of the stream, which decide how much memory there may be.
-    declared : sequence
-        Those that are categories although their values are numbers.
+    - `name`: "tree", "adaptive" or "forest"; settings may follow after a colon.
+    - `features`: the features of the stream, which decide how much memory there may be.
+    - `declared`: those that are categories although their values are numbers.
     """
     name, own = split_spec(name)
     if name not in CLASSIFIERS:

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sapwood.cli.failure import UsageError
-from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import longer, spans
-from sapwood.streams.schema import PARTS
 from sapwood.validation import Label
 
 if TYPE_CHECKING:
@@ -49,461 +48,150 @@ STREAM_HELP = (
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "arff", "jsonl"]
 
+reading = partial(typer.Option, rich_help_panel=READING)
+learning = partial(typer.Option, rich_help_panel=MODEL)
+writing = partial(typer.Option, rich_help_panel=OUTPUT)
+working = partial(typer.Option, rich_help_panel=WORKERS)
+
+
+def option(
+    help: str,
+    metavar: str | None = None,
+    *,
+    default: Any = None,
+    names: Sequence[str] = (),
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Return a field of a group of options, which `as_command` makes one of a command."""
+    info = typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
+    metadata = {"option": info}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+input_field = partial(option, panel=READING)
+model_field = partial(option, panel=MODEL)
+output_field = partial(option, panel=OUTPUT)
+lag_field = partial(option, panel=LAGS)
+
 StreamArgument = Annotated[list[str], typer.Argument(metavar="STREAM", help=STREAM_HELP)]
-Target = Annotated[
-    list[str],
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="NAME",
-        help="The column to predict; repeat it for multi-target regression.",
-    ),
-]
-Drop = Annotated[
-    list[str],
-    typer.Option(
-        metavar="NAME", help="Leave a column out; may be repeated.", rich_help_panel=READING
-    ),
-]
-Categorical = Annotated[
-    list[str],
-    typer.Option(
-        metavar="NAME",
-        help="Read the numbers of a column as categories; may be repeated.",
-        rich_help_panel=READING,
-    ),
-]
-TimeFormats = Annotated[
-    list[str],
-    typer.Option(
-        "--time-format",
-        metavar="NAME=FORMAT",
-        help="Format of a column of times, such as 'sold=%d.%m.%Y %H:%M' or "
-        "sold=milliseconds; sold=none for a number. Most formats are detected.",
-        rich_help_panel=READING,
-    ),
-]
-TimeParts = Annotated[
-    str,
-    typer.Option(
-        metavar="PARTS",
-        help=f"Parts of times to add as features: any of {','.join(PARTS)}, or none. Default: "
-        "those of hour, weekday and season that vary.",
-        rich_help_panel=READING,
-    ),
-]
-TimeZone = Annotated[
-    str | None,
-    typer.Option(
-        "--timezone",
-        metavar="NAME",
-        help="Time zone of the column of times, such as Europe/Berlin: times without an offset are "
-        "local, and hour and weekday are those of local time.",
-        rich_help_panel=READING,
-    ),
-]
-Holidays = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COUNTRY",
-        help="Add the public holidays of a country or a part of it, such as DE or DE-BY, as a feature.",
-        rich_help_panel=READING,
-    ),
-]
-SpecialDays = Annotated[
-    list[Path],
-    typer.Option(
-        metavar="FILE",
-        help="Add special days as a feature, such as school holidays: a CSV file with the column "
-        "date, or date and until; may be repeated.",
-        rich_help_panel=READING,
-    ),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MARK",
-        help="Decimal mark, . or , - if it is not detected.",
-        rich_help_panel=READING,
-    ),
-]
-Thousands = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MARK",
-        help="Thousands separator: . , ' or a blank.",
-        rich_help_panel=READING,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Text encoding, such as cp1252, if it is not detected.",
-        rich_help_panel=READING,
-    ),
-]
-HeaderOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether the first line of a CSV file has the column names; otherwise c1, c2, …",
-        show_default=False,
-        rich_help_panel=READING,
-    ),
-]
-FormatOption = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="csv, tsv, parquet, arrow, arff or jsonl, if the file name does not show it.",
-        rich_help_panel=READING,
-    ),
-]
-SampleRows = Annotated[
-    int | None,
-    typer.Option(
-        "--sample",
-        metavar="ROWS",
-        help="Rows that are looked at to find what columns are (1000): from a pipe, predictions "
-        "are written once so many have come.",
-        show_default=False,
-        rich_help_panel=READING,
-    ),
-]
-SchemaOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--schema",
-        metavar="FILE",
-        help="Read the columns as this saved model reads them; from a pipe, predictions are "
-        "written at once.",
-        rich_help_panel=READING,
-    ),
-]
-UntilEnd = Annotated[
-    bool,
-    typer.Option(
-        "--until-end",
-        help="Stop at the present end of a topic; otherwise follow it until Ctrl-C.",
-        rich_help_panel=READING,
-    ),
-]
-KafkaConfig = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Settings of the Kafka client, such as TLS and SASL: lines of name=value.",
-        rich_help_panel=READING,
-        show_default=False,
-    ),
-]
-Model = Annotated[
-    str, typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, rich_help_panel=MODEL)
-]
-Settings = Annotated[
-    list[str],
-    typer.Option(
-        "--set",
-        "-s",
-        metavar="NAME=VALUE",
-        help=f"Set a parameter of the model; may be repeated. The tree's, with their defaults: "
-        f"{DEFAULTS_SHOWN}.",
-        rich_help_panel=MODEL,
-    ),
-]
 Task = Annotated[
     Literal["auto", "numbers", "classes"],
-    typer.Option(
+    learning(
         help="What is predicted: numbers or classes. auto: classes if the target is text, or if "
-        "the model is a saved classifier.",
-        rich_help_panel=MODEL,
-    ),
-]
-Batch = Annotated[
-    str | None,
-    typer.Option(
-        "--batch",
-        metavar="LEARNER|FILE",
-        help="The batch learner of -m hybrid: lightgbm or hist_gradient_boosting, refitted on the "
-        "latest rows; or the file of a LightGBM model (save_model), which is corrected online.",
-        rich_help_panel=MODEL,
-    ),
-]
-Transform = Annotated[
-    Literal["sqrt", "log1p", "auto"] | None,
-    typer.Option(
-        "--transform",
-        help="Learn the square root or log(1 + y) of a count or skewed target; auto combines a model "
-        "of y and one of its square root.",
-        rich_help_panel=MODEL,
-    ),
-]
-LossName = Annotated[
-    Literal["poisson", "huber"] | None,
-    typer.Option(
-        "--loss",
-        help="Minimise another loss than the squared error: poisson for counts, huber for targets "
-        "with outliers.",
-        rich_help_panel=MODEL,
+        "the model is a saved classifier."
     ),
 ]
 OnBadRowOption = Annotated[
     Literal["error", "skip"],
-    typer.Option(
-        help="Stop at a row that cannot be read, or skip and count it.",
-        rich_help_panel=READING,
-    ),
+    reading(help="Stop at a row that cannot be read, or skip and count it."),
 ]
 BadRows = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write skipped rows, with their places and reasons (CSV).",
-        rich_help_panel=OUTPUT,
-    ),
-]
-MonitorOption = Annotated[
-    bool,
-    typer.Option(
-        "--monitor",
-        help="Detect concept drift in the errors, the target and all features.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-OnceIn = Annotated[
-    float,
-    typer.Option(
-        "--once-in",
-        metavar="ROWS",
-        help="Expected number of rows between false alarms of --monitor.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Events = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write drift events, and replacements of trees in a forest (JSON lines).",
-        rich_help_panel=OUTPUT,
-    ),
+    writing(metavar="FILE", help="Write skipped rows, with their places and reasons (CSV)."),
 ]
 Interval = Annotated[
     list[float],
-    typer.Option(
+    learning(
         "--interval",
         metavar="LEVEL",
         help="Coverage of the prediction intervals, such as 0.9; may be repeated. "
         "Each target has its own intervals; of classes, coverage of prediction sets.",
-        rich_help_panel=MODEL,
     ),
 ]
 Minimum = Annotated[
     float | None,
-    typer.Option(
+    writing(
         "--min",
         metavar="NUMBER",
         help="Least possible target, such as 0 for counts: predictions and prediction intervals "
         "are held above it.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 Maximum = Annotated[
     float | None,
-    typer.Option(
+    writing(
         "--max",
         metavar="NUMBER",
         help="Largest possible target: predictions and prediction intervals are held below it.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Delayed = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ROWS|TIME",
-        help="Delay of labels, in rows (24) or by the column --time (2h).",
-        rich_help_panel=READING,
-    ),
-]
-HorizonOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME|ROWS,...",
-        help="Predict so far ahead: labels are that late, and no lag is shorter. By the time of "
-        "rows (24h) or in rows (24); `evaluate` takes several, each with a model of its own.",
-        rich_help_panel=READING,
-    ),
-]
-KnownAhead = Annotated[
-    str,
-    typer.Option(
-        metavar="all|none|NAME,...",
-        help="Columns whose values are known at the horizon, such as a weather forecast. Others "
-        "are left out; the time and the columns of --by always count as known.",
-        rich_help_panel=READING,
-    ),
-]
-SeriesOption = Annotated[
-    list[str],
-    typer.Option(
-        "--series",
-        metavar="NAME",
-        help="Report errors by series, which this column identifies; may be repeated.",
-        rich_help_panel=READING,
-    ),
-]
-Season = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME|ROWS",
-        help="Season of the seasonal naive forecast and of MASE, such as 24h or 168h. Default "
-        "with --horizon: found in the first rows.",
-        rich_help_panel=READING,
-    ),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column with the time of a row, for --delay, the weekly baseline and the report. "
-        "Default, except for --delay: the first column of times.",
-        rich_help_panel=READING,
     ),
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Save the state of the run regularly; the same command resumes it.",
-        rich_help_panel=OUTPUT,
+    writing(
+        metavar="FILE", help="Save the state of the run regularly; the same command resumes it."
     ),
 ]
 Every = Annotated[
-    str,
-    typer.Option(
-        metavar="ROWS|TIME",
-        help="Rows (100000) or time (30s) between checkpoints.",
-        rich_help_panel=OUTPUT,
-    ),
+    str, writing(metavar="ROWS|TIME", help="Rows (100000) or time (30s) between checkpoints.")
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
+    working(
         min=1,
         max=MOST_WORKERS,
         metavar="COUNT",
         help="Number of workers, which share the files or the members of a forest.",
-        rich_help_panel=WORKERS,
     ),
 ]
 EngineOption = Annotated[
     str,
-    typer.Option(
+    working(
         "--engine",
         metavar="NAME|ADDRESS",
         help="Where workers run: processes or threads; dask or ray, a local cluster; "
         "dask://HOST:PORT or ray://HOST:PORT.",
-        rich_help_panel=WORKERS,
     ),
 ]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Print errors and requested output only.",
-        rich_help_panel=OUTPUT,
-    ),
+Quiet = Annotated[bool, writing("--quiet", "-q", help="Print errors and requested output only.")]
+Report = Annotated[Path | None, writing(metavar="FILE", help="Write a self-contained HTML report.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="- is standard output.")
 ]
-Ids = Annotated[
-    list[str],
-    typer.Option(
-        "--id",
-        metavar="NAME",
-        help="Row identifier. Copied to the output, not used as a feature; joins labels that "
-        "arrive later. May be repeated.",
-        rich_help_panel=READING,
-    ),
-]
-Labels = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File with labels, joined by --id.",
-        rich_help_panel=READING,
-    ),
-]
-LagsOption = Annotated[
-    str,
-    typer.Option(
-        metavar="ROWS,...|TIME,...|auto",
-        help="Add earlier targets as features, by rows (1,24,168) or by the time of rows "
-        "(24h,168h); auto: by the autocorrelation of the first rows. With several targets, "
-        "those of each.",
-        rich_help_panel=LAGS,
-    ),
-]
-LagsOf = Annotated[
-    list[str],
-    typer.Option(
-        metavar="NAME:ROWS,...|TIME,...",
-        help="Add earlier values of a column: temp:1,3 or temp:24h; may be repeated.",
-        rich_help_panel=LAGS,
-    ),
-]
-Means = Annotated[
-    str,
-    typer.Option(
-        metavar="ROWS,...|TIME,...",
-        help="Add the rolling mean of the target over this many rows (24) or this time (24h).",
-        rich_help_panel=LAGS,
-    ),
-]
-MeansOf = Annotated[
-    list[str],
-    typer.Option(
-        metavar="NAME:ROWS,...|TIME,...",
-        help="Add the rolling mean of a column: temp:24 or temp:24h; may be repeated.",
-        rich_help_panel=LAGS,
-    ),
-]
-By = Annotated[
-    list[str],
-    typer.Option(
-        metavar="NAME",
-        help="Column that identifies a series, such as a station; lags are those of the same "
-        "series. May be repeated.",
-        rich_help_panel=LAGS,
-    ),
-]
-MaxSeries = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        metavar="COUNT",
-        help="Number of series in memory; beyond that, the least recently used series is evicted.",
-        rich_help_panel=LAGS,
-    ),
-]
-AsJson = Annotated[
-    bool,
-    typer.Option(
-        "--json", help="Print the result as JSON on standard output.", rich_help_panel=OUTPUT
-    ),
-]
+SavedModel = Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")]
+AsJson = Annotated[bool, writing("--json", help="Print the result as JSON on standard output.")]
 
 
 @dataclass(frozen=True)
 class LagOptions:
     """Which lags are features, as it was typed."""
 
-    lags: LagsOption = ""
-    lags_of: LagsOf = field(default_factory=list)
-    means: Means = ""
-    means_of: MeansOf = field(default_factory=list)
-    by: By = field(default_factory=list)
-    max_series: MaxSeries = MOST_SERIES
+    lags: str = lag_field(
+        "Add earlier targets as features, by rows (1,24,168) or by the time of rows "
+        "(24h,168h); auto: by the autocorrelation of the first rows. With several targets, "
+        "those of each.",
+        "ROWS,...|TIME,...|auto",
+        default="",
+    )
+    lags_of: list[str] = lag_field(
+        "Add earlier values of a column: temp:1,3 or temp:24h; may be repeated.",
+        "NAME:ROWS,...|TIME,...",
+        default=[],
+    )
+    means: str = lag_field(
+        "Add the rolling mean of the target over this many rows (24) or this time (24h).",
+        "ROWS,...|TIME,...",
+        default="",
+    )
+    means_of: list[str] = lag_field(
+        "Add the rolling mean of a column: temp:24 or temp:24h; may be repeated.",
+        "NAME:ROWS,...|TIME,...",
+        default=[],
+    )
+    by: list[str] = lag_field(
+        "Column that identifies a series, such as a station; lags are those of the same "
+        "series. May be repeated.",
+        "NAME",
+        default=[],
+    )
+    max_series: int = lag_field(
+        "Number of series in memory; beyond that, the least recently used series is evicted.",
+        "COUNT",
+        default=MOST_SERIES,
+        min=1,
+    )
 
     @property
     def wants_lags(self) -> bool:
@@ -518,15 +206,10 @@ class LagOptions:
     ) -> "Lags | None":
         """Return the lags of a target, or of several; None if none are requested.
 
-        Parameters
-        ----------
-        target : str or sequence of str
-            The name of the target, or those of several.
-        time : str, optional
-            The feature that is the time of rows, for durations.
-        horizon : int or str, optional
-            How far ahead rows are predicted: shorter lags are left out. If none is left, there is
-            one of the horizon.
+        - `target`: the name of the target, or those of several.
+        - `time`: the feature that is the time of rows, for durations.
+        - `horizon`: how far ahead rows are predicted: shorter lags are left out. If none is left,
+          there is one of the horizon.
         """
         if not self.wants_lags:
             if self.by:

@@ -28,6 +28,7 @@ __all__ = [
     "ClassPredictionFile",
     "EventFile",
     "GrowingFile",
+    "Output",
     "PredictionFile",
     "bound_columns",
     "bound_names",
@@ -40,12 +41,7 @@ __all__ = [
 class GrowingFile:
     """A CSV file that is written row by row, to disk or to standard output.
 
-    Parameters
-    ----------
-    path : Path
-        The file, or "-" for standard output.
-    header : sequence of str
-        The names of the columns.
+    - `path`: the file, or "-" for standard output.
     """
 
     def __init__(self, path: Path, header: Sequence[str]) -> None:
@@ -125,18 +121,7 @@ class GrowingFile:
 class PredictionFile(GrowingFile):
     """The predictions of a run, with the ids and the place of each row, what was right, and bounds.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    unit : str
-        What rows are counted in.
-    ids : sequence of str
-        The columns that identify rows.
-    levels : sequence of float
-        Levels of the prediction intervals of the model.
-    targets : sequence of names
-        Of several targets.
+    - `levels`: levels of the prediction intervals of the model.
     """
 
     def __init__(
@@ -220,13 +205,6 @@ def named(columns: Sequence[str], target: "Label | None") -> list[str]:
 def bound_names(levels: Sequence[float], target: "Label | None" = None) -> list[str]:
     """Return the names of columns for bounds: lower and upper, with the level if there are several.
 
-    Parameters
-    ----------
-    levels : sequence of float
-        Of the bounds.
-    target : str or int, optional
-        Which of several targets they are of.
-
     Examples
     --------
     >>> bound_names([0.9]), bound_names([0.5, 0.9])
@@ -282,6 +260,10 @@ class EventFile(GrowingFile):
         self.write_lines([_encodable(line) or "" for line in lines])
 
 
+Output = PredictionFile | ClassPredictionFile | BadRowFile | EventFile
+"""A file that grows along with a run."""
+
+
 def _encodable(text: str | None) -> str | None:
     """Return text without halves of surrogate pairs, which JSON may have and UTF-8 has not."""
     return text and text.encode(errors="backslashreplace").decode()
@@ -295,13 +277,8 @@ def write_curve(path: Path, *tables: "np.ndarray[Any, Any]") -> None:
 def write_curves(path: Path, curves: "Mapping[str, Sequence[np.ndarray[Any, Any]]]") -> None:
     """Write the learning curves of several targets below each other, as CSV.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    curves : mapping of str to sequence of structured arrays
-        For each target its curve, and its additional columns. One without a name has no column of
-        names.
+    - `curves`: for each target its curve, and its additional columns. One without a name has no
+      column of names.
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")

@@ -42,13 +42,10 @@ __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
+    model: options.SavedModel,
     stream: options.StreamArgument = ["-"],  # noqa: B006 - typer wants a list
     *,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="- is standard output."),
-    ] = Path("-"),
+    output: options.Output = Path("-"),
     to: Annotated[
         str | None,
         typer.Option(
@@ -87,11 +84,7 @@ def predict(
         options.check_bad_rows(bad_rows, on_bad_row)
         _check_outputs(to, output, checkpoint, stream)
         loaded = load(model)
-        if writing.target and not hasattr(loaded, "lags"):
-            raise UsageError(
-                f"--target {writing.first_target}: {model} has no lags, so leave it out"
-            )
-        _check_lagged(loaded, writing)
+        _check_lagged(loaded, writing, model)
         if interval:
             check_levels(loaded.model if hasattr(loaded, "lags") else loaded, interval)
         reading = _reading(writing, loaded)
@@ -110,24 +103,12 @@ def predict(
             options.limits(minimum, maximum),
             label=getattr(reading, "label", None),
         )
-        if request.class_columns and to is not None:
-            raise UsageError(f"--to {to}: {model} predicts classes, name a file by --output")
-        if request.class_columns and request.limits is not None:
-            raise UsageError(f"--min, --max: {model} predicts classes, leave them out")
-        if request.targets and to is not None:
-            raise UsageError(f"--to {to}: {model} has several targets, name a file by --output")
+        _check_request(request, model, to)
         written = _output(output, to, rows, request, writing.kafka_config)
         left_out = None if bad_rows is None else BadRowFile(bad_rows)
         run = _Predicting(request, rows, written, left_out, on_bad_row, saving)
         run.follow(terminal)
-        read, rejected = run.read, run.rejected
-        if run.request.lost is not None:
-            recursive = ", or use `sapwood forecast`, whose predictions become lags"
-            terminal.say(
-                f"sapwood: {run.request.lost}: name --target if the file has targets"
-                + ("" if request.class_columns else recursive)
-            )
-        terminal.say(f"rows: {read:,} read, {read - rejected:,} predicted, {rejected:,} rejected")
+        run.report(terminal)
 
 
 def _reading(writing: Writing, loaded: Any) -> Reading:
@@ -143,8 +124,20 @@ def _reading(writing: Writing, loaded: Any) -> Reading:
     return ClassReading(**{**vars(writing), "target": []}, model=loaded, label=label)
 
 
-def _check_lagged(loaded: Any, writing: Writing) -> None:
+def _check_request(request: "_Request", model: Path, to: str | None) -> None:
+    """Complain of places and limits that the predictions of a model cannot have."""
+    if request.class_columns and to is not None:
+        raise UsageError(f"--to {to}: {model} predicts classes, name a file by --output")
+    if request.class_columns and request.limits is not None:
+        raise UsageError(f"--min, --max: {model} predicts classes, leave them out")
+    if request.targets and to is not None:
+        raise UsageError(f"--to {to}: {model} has several targets, name a file by --output")
+
+
+def _check_lagged(loaded: Any, writing: Writing, model: Path) -> None:
     """Complain of other targets than those of a model's lags."""
+    if writing.target and not hasattr(loaded, "lags"):
+        raise UsageError(f"--target {writing.first_target}: {model} has no lags, so leave it out")
     target = loaded.lags.target if hasattr(loaded, "lags") else ""
     if isinstance(target, str):
         writing.check_one_target("lags are those of one")
@@ -218,7 +211,7 @@ class _Request:
     def predict(self, chunk: Chunk, rows: int) -> list[list[float | str]]:
         """Return the columns for the first rows of a chunk: predictions, and bounds.
 
-        What a model with lags remembers goes on by them.
+        A model with lags remembers them.
         """
         given: Any
         columns, given = chunk.part(0, rows)
@@ -292,17 +285,7 @@ class _Predictions(GrowingFile):
 
 
 class _Saving:
-    """Where predicting is saved, and how often.
-
-    Parameters
-    ----------
-    path : Path
-        The checkpoint.
-    every : str
-        How often, as it was typed.
-    model : int
-        A digest of the model's file.
-    """
+    """Where predicting is saved, and how often."""
 
     def __init__(self, path: Path, every: str, model: int) -> None:
         from sapwood.evaluate.checkpoint import CheckpointFile
@@ -339,7 +322,7 @@ class _Predicting:
         return header, sample_arrays(self.stream)
 
     def restore(self, header: dict[str, Any], arrays: "Mapping[str, np.ndarray[Any, Any]]") -> None:
-        """Go on from what `to_state` returned."""
+        """Resume from what `to_state` returned."""
         from sapwood.evaluate.tally import position_of
 
         self.position = position_of(header["position"])
@@ -355,6 +338,19 @@ class _Predicting:
             for output in self._outputs:
                 stack.callback(output.open(lengths.get(output.path)).close)
             self._loop()
+
+    def report(self, terminal: Terminal) -> None:
+        """Print how many rows were predicted, and which lags were not known."""
+        if self.request.lost is not None:
+            recursive = ", or use `sapwood forecast`, whose predictions become lags"
+            terminal.say(
+                f"sapwood: {self.request.lost}: name --target if the file has targets"
+                + ("" if self.request.class_columns else recursive)
+            )
+        predicted = self.read - self.rejected
+        terminal.say(
+            f"rows: {self.read:,} read, {predicted:,} predicted, {self.rejected:,} rejected"
+        )
 
     @property
     def _outputs(self) -> "list[_Predictions | PredictionTopic | BadRowFile]":
@@ -373,7 +369,7 @@ class _Predicting:
         }
 
     def _resume(self, saving: _Saving, terminal: Terminal) -> Mapping[str, int]:
-        """Go on from the checkpoint, if there is one; return how long files were."""
+        """Resume from the checkpoint, if there is one; return how long files were."""
         from sapwood.evaluate.checkpoint import CheckpointError
 
         saved = saving.file.load(self.model)

@@ -38,14 +38,7 @@ class RunProgress:
     A line comes when the rows have doubled since the last one, so that there are few of them
     however long the stream is. The bar is shown on a terminal only.
 
-    Parameters
-    ----------
-    terminal : Terminal
-        Where people look.
-    run : Prequential or ClassRun
-        What is under way.
-    title : str, optional
-        If given, there is a bar with this title, and no table.
+    - `title`: if given, there is a bar with this title, and no table.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ from sapwood import load
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.models import targets_of
+from sapwood.cli.options import input_field, option
 from sapwood.cli.values import settings, split_spec
 from sapwood.model import StoredModel
-from sapwood.schema import Calendar
+from sapwood.schema import PARTS, Calendar
 from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import nearest
@@ -37,16 +38,47 @@ MOST_SAMPLED = 1_000_000
 class Writing:
     """How a file is written, as it was typed."""
 
-    target: options.Target = field(default_factory=list)
-    id: options.Ids = field(default_factory=list)
-    time_format: options.TimeFormats = field(default_factory=list)
-    decimal: options.Decimal = None
-    thousands: options.Thousands = None
-    encoding: options.Encoding = None
-    header: options.HeaderOption = None
-    format: options.FormatOption = None
-    until_end: options.UntilEnd = False
-    kafka_config: options.KafkaConfig = None
+    target: list[str] = option(
+        "The column to predict; repeat it for multi-target regression.",
+        "NAME",
+        default=[],
+        names=("--target", "-t"),
+    )
+    id: list[str] = input_field(
+        "Row identifier. Copied to the output, not used as a feature; joins labels that "
+        "arrive later. May be repeated.",
+        "NAME",
+        default=[],
+    )
+    time_format: list[str] = input_field(
+        "Format of a column of times, such as 'sold=%d.%m.%Y %H:%M' or "
+        "sold=milliseconds; sold=none for a number. Most formats are detected.",
+        "NAME=FORMAT",
+        default=[],
+    )
+    decimal: str | None = input_field("Decimal mark, . or , - if it is not detected.", "MARK")
+    thousands: str | None = input_field("Thousands separator: . , ' or a blank.", "MARK")
+    encoding: str | None = input_field(
+        "Text encoding, such as cp1252, if it is not detected.", "NAME"
+    )
+    header: bool | None = input_field(
+        "Whether the first line of a CSV file has the column names; otherwise c1, c2, …",
+        names=("--header/--no-header",),
+        show_default=False,
+    )
+    format: options.Format | None = input_field(
+        "csv, tsv, parquet, arrow, arff or jsonl, if the file name does not show it.", "FORMAT"
+    )
+    until_end: bool = input_field(
+        "Stop at the present end of a topic; otherwise follow it until Ctrl-C.",
+        default=False,
+        names=("--until-end",),
+    )
+    kafka_config: Path | None = input_field(
+        "Settings of the Kafka client, such as TLS and SASL: lines of name=value.",
+        "FILE",
+        show_default=False,
+    )
 
     @property
     def first_target(self) -> str | None:
@@ -69,19 +101,52 @@ class Writing:
 class Reading(Writing):
     """How a stream is to be read, as it was typed; and for which model, if that knows features.
 
-    `sample` are the first rows of a topic, if a run goes on that has found columns by them; `keys`
+    `sample` are the first rows of a topic, if a run resumes that has found columns by them; `keys`
     are the columns that identify series.
     """
 
-    drop: options.Drop = field(default_factory=list)
-    categorical: options.Categorical = field(default_factory=list)
-    time_parts: options.TimeParts = ""
-    timezone: options.TimeZone = None
-    holidays: options.Holidays = None
-    special_days: options.SpecialDays = field(default_factory=list)
-    time: options.Time = None
-    sample_rows: options.SampleRows = None
-    schema: options.SchemaOption = None
+    drop: list[str] = input_field("Leave a column out; may be repeated.", "NAME", default=[])
+    categorical: list[str] = input_field(
+        "Read the numbers of a column as categories; may be repeated.", "NAME", default=[]
+    )
+    time_parts: str = input_field(
+        f"Parts of times to add as features: any of {','.join(PARTS)}, or none. Default: "
+        "those of hour, weekday and season that vary.",
+        "PARTS",
+        default="",
+    )
+    timezone: str | None = input_field(
+        "Time zone of the column of times, such as Europe/Berlin: times without an offset are "
+        "local, and hour and weekday are those of local time.",
+        "NAME",
+    )
+    holidays: str | None = input_field(
+        "Add the public holidays of a country or a part of it, such as DE or DE-BY, as a feature.",
+        "COUNTRY",
+    )
+    special_days: list[Path] = input_field(
+        "Add special days as a feature, such as school holidays: a CSV file with the column "
+        "date, or date and until; may be repeated.",
+        "FILE",
+        default=[],
+    )
+    time: str | None = input_field(
+        "Column with the time of a row, for --delay, the weekly baseline and the report. "
+        "Default, except for --delay: the first column of times.",
+        "NAME",
+    )
+    sample_rows: int | None = input_field(
+        "Rows that are looked at to find what columns are (1000): from a pipe, predictions "
+        "are written once so many have come.",
+        "ROWS",
+        names=("--sample",),
+        show_default=False,
+    )
+    schema: Path | None = input_field(
+        "Read the columns as this saved model reads them; from a pipe, predictions are "
+        "written at once.",
+        "FILE",
+    )
     model: Any = None
     sample: bytes | None = None
     keys: tuple[str, ...] = ()
@@ -120,17 +185,8 @@ class Reading(Writing):
     def for_model(self, model: Any, typed: str) -> "Reading":
         """Return how a stream is read for a saved model: it predicts the target that it has.
 
-        Parameters
-        ----------
-        model : object
-            The model; None if a new one is made.
-        typed : str
-            What it was typed as.
-
-        Raises
-        ------
-        UsageError
-            If another target was named.
+        - `model`: the model; None if a new one is made.
+        - Raises UsageError if another target was named.
         """
         if model is None:
             return self
@@ -207,7 +263,7 @@ class Reading(Writing):
         return load(path)
 
     def _check_generated(self, name: str, stream: Stream) -> None:
-        """Complain of options that a stream which is computed cannot heed."""
+        """Complain of options that a computed stream cannot use."""
         self.check_one_target(f"the target of {name} is {stream.target}")
         if self.first_target not in (None, stream.target) and self.model is None:
             raise UsageError(
@@ -233,9 +289,9 @@ class Reading(Writing):
             "--until-end": self.until_end,
             "--kafka-config": self.kafka_config,
         }
-        for option, value in given.items():
+        for name_of, value in given.items():
             if value:
-                raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
+                raise UsageError(f"{name_of} is for files, and {name} is computed: leave it out")
 
 
 def is_classifier(model: Any) -> bool:
@@ -278,15 +334,7 @@ def _check_target(
 
 
 class _Renamed(DerivedStream):
-    """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays.
-
-    Parameters
-    ----------
-    stream : Stream
-        What is read.
-    names : mapping of str to int
-        The features that such columns are.
-    """
+    """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays."""
 
     def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:
         features = {names.get(name, name): kind for name, kind in stream.features.items()}
@@ -315,11 +363,6 @@ class _Renamed(DerivedStream):
         """That of what is read, called as the model calls it."""
         clock = self._stream.clock
         return self._names.get(clock, clock) if isinstance(clock, str) else clock
-
-    @property
-    def fingerprint(self) -> str:
-        """That of what is read."""
-        return self._stream.fingerprint
 
 
 def is_topic(name: str | Sequence[str]) -> bool:

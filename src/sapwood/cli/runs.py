@@ -1,16 +1,28 @@
 """A run of what was typed: the stream, the model with its lags, and how it is scored."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from sapwood.cli import options
-from sapwood.cli.failure import UsageError
+from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.files import is_stdout
 from sapwood.cli.horizons import AUTO, Ahead, not_known_ahead
-from sapwood.cli.models import make_model, saved_model, with_bounds, with_loss, with_transform
+from sapwood.cli.models import (
+    DEFAULTS_SHOWN,
+    MODEL_HELP,
+    make_model,
+    saved_model,
+    with_bounds,
+    with_loss,
+    with_transform,
+)
+from sapwood.cli.options import input_field, model_field, output_field
+from sapwood.cli.outputs import BadRowFile, EventFile, Output
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.series import score_series
 from sapwood.cli.values import amount, settings
@@ -18,7 +30,7 @@ from sapwood.drift import Monitor
 from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.scores import FADE, WINDOW
-from sapwood.lags import LaggedModel
+from sapwood.lags import LaggedModel, Lags
 from sapwood.model import StoredModel
 from sapwood.streams.labelled import LabelledStream, labels_of
 from sapwood.streams.opening import open_stream
@@ -26,9 +38,10 @@ from sapwood.streams.stream import Kind, Stream
 from sapwood.streams.targets import SeveralTargets
 from sapwood.system import system
 
-__all__ = ["Learning", "Scoring", "Targets", "make_run"]
+__all__ = ["Files", "Learning", "Scoring", "Targets", "make_run"]
 
 SCORES = "Scores"
+WRITTEN = ("report", "model", "curve", "errors by series")
 SHOWN_FIRST, SHOWN_LAST = 6, 4
 """How many of the first and last columns are named where one is to be chosen."""
 USUAL_TARGETS = ("target", "y", "label", "value", "price", "count", "cnt", "demand", "sales")
@@ -38,10 +51,21 @@ USUAL_TARGETS = ("target", "y", "label", "value", "price", "count", "cnt", "dema
 class Targets:
     """When and where targets come, and what is done with rows that cannot be used."""
 
-    delay: options.Delayed = None
-    horizon: options.HorizonOption = None
-    known_ahead: options.KnownAhead = "all"
-    labels: options.Labels = None
+    delay: str | None = input_field(
+        "Delay of labels, in rows (24) or by the column --time (2h).", "ROWS|TIME"
+    )
+    horizon: str | None = input_field(
+        "Predict so far ahead: labels are that late, and no lag is shorter. By the time of "
+        "rows (24h) or in rows (24); `evaluate` takes several, each with a model of its own.",
+        "TIME|ROWS,...",
+    )
+    known_ahead: str = input_field(
+        "Columns whose values are known at the horizon, such as a weather forecast. Others "
+        "are left out; the time and the columns of --by always count as known.",
+        "all|none|NAME,...",
+        default="all",
+    )
+    labels: Path | None = input_field("File with labels, joined by --id.", "FILE")
     on_bad_row: options.OnBadRowOption = "error"
 
 
@@ -59,10 +83,24 @@ class Scoring:
     window: Annotated[
         int, typer.Option(help="Rows of the windowed error.", rich_help_panel=SCORES)
     ] = WINDOW
-    season: options.Season = None
-    series: options.SeriesOption = field(default_factory=list)
-    monitor: options.MonitorOption = False
-    once_in: options.OnceIn = 1_000_000.0
+    season: str | None = input_field(
+        "Season of the seasonal naive forecast and of MASE, such as 24h or 168h. Default "
+        "with --horizon: found in the first rows.",
+        "TIME|ROWS",
+    )
+    series: list[str] = input_field(
+        "Report errors by series, which this column identifies; may be repeated.",
+        "NAME",
+        default=[],
+    )
+    monitor: bool = output_field(
+        "Detect concept drift in the errors, the target and all features.",
+        default=False,
+        names=("--monitor",),
+    )
+    once_in: float = output_field(
+        "Expected number of rows between false alarms of --monitor.", "ROWS", default=1_000_000.0
+    )
     minimum: options.Minimum = None
     maximum: options.Maximum = None
 
@@ -71,13 +109,90 @@ class Scoring:
 class Learning(options.LagOptions):
     """Which model learns, with which lags in front of it."""
 
-    model: options.Model = "tree"
-    set_: options.Settings = field(default_factory=list)
+    model: str = model_field(MODEL_HELP, "MODEL", default="tree", names=("--model", "-m"))
+    set_: list[str] = model_field(
+        f"Set a parameter of the model; may be repeated. The tree's, with their defaults: "
+        f"{DEFAULTS_SHOWN}.",
+        "NAME=VALUE",
+        default=[],
+        names=("--set", "-s"),
+    )
     task: options.Task = "auto"
-    batch: options.Batch = None
+    batch: str | None = model_field(
+        "The batch learner of -m hybrid: lightgbm or hist_gradient_boosting, refitted on the "
+        "latest rows; or the file of a LightGBM model (save_model), which is corrected online.",
+        "LEARNER|FILE",
+    )
     interval: options.Interval = field(default_factory=list)
-    transform: options.Transform = None
-    loss: options.LossName = None
+    transform: Literal["sqrt", "log1p", "auto"] | None = model_field(
+        "Learn the square root or log(1 + y) of a count or skewed target; auto combines a model "
+        "of y and one of its square root."
+    )
+    loss: Literal["poisson", "huber"] | None = model_field(
+        "Minimise another loss than the squared error: poisson for counts, huber for targets "
+        "with outliers."
+    )
+
+
+written = partial(options.writing, metavar="FILE")
+PREDICTIONS_HELP = "Write the prediction of each row (CSV); - for standard output."
+SERIES_HELP = "Write the errors of each series (CSV); see --series."
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files that a run writes."""
+
+    report: options.Report = None
+    save: Annotated[Path | None, written(help="Save the model.")] = None
+    curve: Annotated[Path | None, written(help="Write the learning curve (CSV).")] = None
+    predictions: Annotated[Path | None, written(help=PREDICTIONS_HELP)] = None
+    series_errors: Annotated[Path | None, written(help=SERIES_HELP)] = None
+    bad_rows: options.BadRows = None
+    events: Path | None = output_field(
+        "Write drift events, and replacements of trees in a forest (JSON lines).", "FILE"
+    )
+    checkpoint: options.Checkpoint = None
+    every: options.Every = "60s"
+
+    @property
+    def whole(self) -> dict[str, Path | None]:
+        """The files that are written in the end, by their options."""
+        return {
+            "--report": self.report,
+            "--save": self.save,
+            "--curve": self.curve,
+            "--series-errors": self.series_errors,
+        }
+
+    @property
+    def growing(self) -> dict[str, Path | None]:
+        """The files that grow along with a run, by their options."""
+        return {
+            "--predictions": self.predictions,
+            "--bad-rows": self.bad_rows,
+            "--events": self.events,
+        }
+
+    @property
+    def takes_stdout(self) -> bool:
+        """Whether a file is standard output, so that results are printed elsewhere."""
+        return any(map(is_stdout, self.growing.values()))
+
+    def outputs(self, predictions: Callable[[Path], Output]) -> list[Output]:
+        """Return the files that grow along with a run; those of predictions differ by the task."""
+        made: tuple[tuple[Path | None, Callable[[Path], Output]], ...] = (
+            (self.predictions, predictions),
+            (self.bad_rows, BadRowFile),
+            (self.events, EventFile),
+        )
+        return [make(path) for path, make in made if path is not None]
+
+    def say(self, terminal: Terminal) -> None:
+        """Print which files were written in the end."""
+        for words, path in zip(WRITTEN, self.whole.values(), strict=True):
+            if path is not None:
+                terminal.say(f"{words}: {path}")
 
 
 def make_run(
@@ -120,17 +235,7 @@ def make_run(
     late = _late_by(targets.delay, stream) if ahead.horizon is None else ahead.delay
     named = [*map(str, stream.targets)] or stream.target or ""
     lags = ahead.lag_options(learning).made(named, stream.clock, ahead.horizon)
-    made = saved
-    if saved is None:
-        made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
-        made = with_loss(with_transform(made, learning.transform), learning.loss)
-        made = ahead.stacked(made, named, lags, stream) if learning.lags == AUTO else made
-        made = with_bounds(made, learning.interval)
-        made = made if lags is None else LaggedModel(made, lags)
-    elif lags is not None:
-        raise UsageError(f"{learning.model} is a saved model: its lags cannot be set any more")
-    else:
-        made = with_bounds(saved, learning.interval)
+    made = _model(saved, learning, stream, ahead, lags)
     if isinstance(made, StoredModel):
         _complete_schema(made, stream, reading, is_new=saved is None)
     try:
@@ -149,7 +254,29 @@ def make_run(
     ahead.score(run, learning.by)
     score_series(run, scoring.series, ahead.season)
     run.learner.limits = options.limits(scoring.minimum, scoring.maximum)
-    identity = {
+    return run, _identity(run, learning, targets, scoring)
+
+
+def _model(saved: Any, learning: Learning, stream: Stream, ahead: Ahead, lags: Lags | None) -> Any:
+    """Return the model of a run, with its stages: a new one, or one that was saved."""
+    if saved is not None:
+        if lags is not None:
+            raise UsageError(f"{learning.model} is a saved model: its lags cannot be set any more")
+        return with_bounds(saved, learning.interval)
+    named = [*map(str, stream.targets)] or stream.target or ""
+    made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
+    made = with_loss(with_transform(made, learning.transform), learning.loss)
+    made = ahead.stacked(made, named, lags, stream) if learning.lags == AUTO else made
+    made = with_bounds(made, learning.interval)
+    return made if lags is None else LaggedModel(made, lags)
+
+
+def _identity(
+    run: Prequential, learning: Learning, targets: Targets, scoring: Scoring
+) -> dict[str, Any]:
+    """Return the identity of a run; options that are newer than others only if given."""
+    stream = run.stream
+    return {
         "stream": stream.fingerprint,
         "target": stream.target,
         "features": {str(name): kind for name, kind in stream.features.items()},
@@ -169,7 +296,6 @@ def make_run(
         **({"transform": learning.transform} if learning.transform else {}),
         **({"loss": learning.loss} if learning.loss else {}),
     }
-    return run, identity
 
 
 def _complete_schema(model: StoredModel, stream: Stream, reading: Reading, is_new: bool) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from sapwood.cli import options
-from sapwood.cli.class_workers import ClassWorkersJob, print_trained_classes
-from sapwood.cli.classes import ClassJob, Files, is_of_classes, print_class_counts
+from sapwood.cli.class_workers import ClassWorkersJob
+from sapwood.cli.classes import ClassJob, is_of_classes, print_class_counts
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
@@ -15,9 +15,9 @@ from sapwood.cli.follow import Follower
 from sapwood.cli.models import check_savable
 from sapwood.cli.outputs import BadRowFile
 from sapwood.cli.reading import Reading
-from sapwood.cli.runs import Learning, Targets, make_run
+from sapwood.cli.runs import Files, Learning, Targets, make_run
 from sapwood.cli.summary import print_counts
-from sapwood.cli.workers import WorkersJob, print_trained
+from sapwood.cli.workers import WorkersJob
 
 __all__ = ["train"]
 
@@ -57,36 +57,26 @@ def train(
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
-        if is_of_classes(stream, reading, learning, terminal):
-            if workers is not None:
-                shared = ClassWorkersJob(stream, reading, targets, learning, workers, engine)
-                classes = shared.learn(bad_rows, checkpoint)
-                classes.model.save(save)
-                print_trained_classes(classes, terminal)
-                if not quiet:
-                    print(save)
-                return
-            of_classes = ClassJob(stream, reading, learning, targets)
-            trained_on = of_classes.follow(terminal, Files(bad_rows=bad_rows), checkpoint, every)
-            of_classes.model.save(save)
-            print_class_counts(trained_on, terminal)
-            if not quiet:
-                print(save)
-            return
+        of_classes = is_of_classes(stream, reading, learning, terminal)
         if workers is not None:
-            job = WorkersJob(stream, reading, targets, learning, workers, engine)
+            kind = ClassWorkersJob if of_classes else WorkersJob
+            job = kind(stream, reading, targets, learning, workers, engine)
             trained = job.run(terminal, bad_rows, checkpoint, every)
             trained.model.save(save)
-            print_trained(trained, terminal)
-            if not quiet:
-                print(save)
-            return
-        run, identity = make_run(stream, reading, learning, targets, checkpoint=checkpoint)
-        show_columns(terminal, run.stream, run.lags)
-        check_savable(run.model, f"--save {save}")
-        outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]
-        found = Follower(run, terminal, identity, [*outputs], checkpoint, every).follow()
-        run.model.save(save)
-        print_counts(found, terminal)
+            job.show(trained, terminal)
+        elif of_classes:
+            files = Files(bad_rows=bad_rows, checkpoint=checkpoint, every=every)
+            one = ClassJob(stream, reading, learning, targets)
+            classes = one.follow(terminal, files)
+            one.model.save(save)
+            print_class_counts(classes, terminal)
+        else:
+            run, identity = make_run(stream, reading, learning, targets, checkpoint=checkpoint)
+            show_columns(terminal, run.stream, run.lags)
+            check_savable(run.model, f"--save {save}")
+            outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]
+            found = Follower(run, terminal, identity, [*outputs], checkpoint, every).follow()
+            run.model.save(save)
+            print_counts(found, terminal)
         if not quiet:
             print(save)

@@ -17,6 +17,7 @@ __all__ = [
     "literal",
     "longer",
     "settings",
+    "size_of",
     "spans",
     "split_models",
     "split_spec",
@@ -111,6 +112,11 @@ def spans(text: str, option: str) -> list[int | str]:
     return found
 
 
+def size_of(span: int | str) -> float:
+    """Return rows as they are, and a duration in seconds."""
+    return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
+
+
 def longer(given: Iterable[int | str], least: int | str) -> list[int | str]:
     """Return the spans that are at least as long as another; those of another unit stay.
 
@@ -119,11 +125,9 @@ def longer(given: Iterable[int | str], least: int | str) -> list[int | str]:
     >>> longer(["1h", "1d", "7d"], "24h"), longer([1, 24], 2)
     (['1d', '7d'], [24])
     """
-
-    def size(span: int | str) -> float:
-        return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
-
-    return [each for each in given if type(each) is not type(least) or size(each) >= size(least)]
+    return [
+        each for each in given if type(each) is not type(least) or size_of(each) >= size_of(least)
+    ]
 
 
 def settings(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -144,7 +148,7 @@ def settings(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def split_models(texts: Iterable[str]) -> list[str]:
-    """Take names of models apart that are joined by commas; settings stay with their model.
+    """Split names of models that are joined by commas; settings stay with their model.
 
     Examples
     --------
@@ -162,7 +166,7 @@ def split_models(texts: Iterable[str]) -> list[str]:
 
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
-    """Take a name apart from the settings that may follow it after a colon.
+    """Split a name from the settings that may follow it after a colon.
 
     Examples
     --------

@@ -16,26 +16,17 @@ from sapwood.formatting import number, r_squared
 from sapwood.model import StoredModel
 
 if TYPE_CHECKING:
-    from sapwood.scale import RoundReport, Trained
+    from sapwood.scale import RoundReport
     from sapwood.scale.sources import Source
 
-__all__ = ["WorkersJob", "print_trained"]
+__all__ = ["WorkersJob"]
 
 
 @dataclass(frozen=True)
 class WorkersJob:
     """What workers are to learn, as it was typed.
 
-    Parameters
-    ----------
-    stream : list of str
-        The files.
-    reading, targets, learning
-        Groups of options.
-    workers : int
-        How many.
-    engine : str
-        Where they are.
+    - `reading`, `targets`, `learning`: groups of options.
     """
 
     stream: list[str]
@@ -47,8 +38,8 @@ class WorkersJob:
 
     def run(
         self, terminal: Terminal, bad_rows: Path | None, checkpoint: Path | None, every: str
-    ) -> "Trained":
-        """Learn all files."""
+    ) -> Any:
+        """Learn all files; return the model, and how it went."""
         from sapwood.merge import MergeError
         from sapwood.scale import Rounds
         from sapwood.scale.engines import engine
@@ -87,6 +78,27 @@ class WorkersJob:
                 ) from None
             except MergeError as error:
                 raise UsageError(str(error)) from None
+
+    def show(self, found: Any, terminal: Terminal) -> None:
+        """Print the errors on the way, and what became of all rows."""
+        terminal.say(
+            f"MAE {number(found.mae, 5)}, RMSE {number(found.rmse, 5)}, R² {r_squared(found.r2)}: each "
+            "row predicted before its worker learned it"
+        )
+        terminal.say(
+            f"rows: {found.rows_read:,} read, {found.rows_learned:,} learned, "
+            f"{found.refused.total():,} rejected"
+        )
+        if found.rows_without_target:
+            terminal.say(f"  {found.rows_without_target:,} had no target: not learned")
+        for reason, count in found.refused.most_common():
+            terminal.say(f"  {count:,}: {reason}")
+        rate = found.rows_read / max(found.seconds, 1e-9)
+        terminal.say(
+            f"time: {found.seconds:.2f} s, {rate:,.0f} rows/s; "
+            f"{found.rounds} round{'' if found.rounds == 1 else 's'}, "
+            f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
+        )
 
     def _check(self, bad_rows: Path | None, checkpoint: Path | None) -> None:
         """Complain of what workers cannot do."""
@@ -148,25 +160,3 @@ class _Lines:
             f"round {report.round:>4}: {report.total_rows:>13,} rows, {report.leaves:>6,} leaves, "
             f"{rate:>11,.0f} rows/s, {100 * report.done:.0f} % read"
         )
-
-
-def print_trained(found: "Trained", terminal: Terminal) -> None:
-    """Print the errors on the way, and what became of all rows."""
-    terminal.say(
-        f"MAE {number(found.mae, 5)}, RMSE {number(found.rmse, 5)}, R² {r_squared(found.r2)}: each "
-        "row predicted before its worker learned it"
-    )
-    terminal.say(
-        f"rows: {found.rows_read:,} read, {found.rows_learned:,} learned, "
-        f"{found.refused.total():,} rejected"
-    )
-    if found.rows_without_target:
-        terminal.say(f"  {found.rows_without_target:,} had no target: not learned")
-    for reason, count in found.refused.most_common():
-        terminal.say(f"  {count:,}: {reason}")
-    rate = found.rows_read / max(found.seconds, 1e-9)
-    terminal.say(
-        f"time: {found.seconds:.2f} s, {rate:,.0f} rows/s; "
-        f"{found.rounds} round{'' if found.rounds == 1 else 's'}, "
-        f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
-    )

@@ -156,23 +156,11 @@ def watch(
 ):
     """Update the detector with values, up to the first at which a change is detected.
 
-    Parameters
-    ----------
-    state : array of float
-        Of `FIELDS` numbers; changed.
-    values : array of float
-        Finite numbers, not beyond `LARGEST`.
-    limit : float
-        The threshold of the evidence.
-    first, last : int
-        Which sides are looked at: 0 to 2 are upwards, 3 to 5 downwards.
-
-    Returns
-    -------
-    taken : int
-        How many values were taken in.
-    change : tuple of float, optional
-        The row since when, the mean before and the mean since, if a change was detected.
+    - `values`: finite numbers, not beyond `LARGEST`.
+    - `limit`: the threshold of the evidence.
+    - `first`, `last`: which sides are looked at: 0 to 2 are upwards, 3 to 5 downwards.
+    - Returns how many values were taken in; and the row since when, the mean before and the mean
+      since, if a change was detected.
     """
     cdef Py_ssize_t row, taken = values.shape[0]
     cdef bint changed = False

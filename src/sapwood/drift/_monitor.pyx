@@ -429,36 +429,20 @@ def watch_rows(
 ):
     """Update the columns with rows, up to the end of a block in which drift is detected.
 
-    Parameters
-    ----------
-    columns : array of float, shape (columns, COLUMN_FIELDS)
-        The records of columns. Changed.
-    error : array of float
-        The detector of the sizes of errors. Changed.
-    scale : array of float, shape (SCALE_FIELDS,)
-        How many errors there were, their usual size, and how their sums vary. Changed.
-    targets : array of float, shape (rows, 2)
-        y, and the residual of its prediction; NaN where missing. The residual is changed to units
-        of the usual size of errors, so that the progress of a model is not reported as drift.
-    rows : array of float, shape (rows, other columns)
-        Numbers, or codes of labels; NaN where missing.
-    in_block : int
-        How many rows the block has already.
-    row : float
-        How many rows there were before.
-    limit, error_limit : float
-        Thresholds of the evidence of a column, in blocks, and of that of errors, in rows.
-
-    Returns
-    -------
-    taken : int
-        How many rows were taken in.
-    in_block : int
-        How many rows the block has then.
-    changed : list of int
-        Which columns have changed.
-    found : tuple of float, optional
-        The row since when errors are larger, and their mean before and after.
+    - `columns`, shape (columns, COLUMN_FIELDS): the records of columns. Changed.
+    - `error`: the detector of the sizes of errors. Changed.
+    - `scale`, shape (SCALE_FIELDS,): how many errors there were, their usual size, and how their
+      sums vary. Changed.
+    - `targets`, shape (rows, 2): y, and the residual of its prediction; NaN where missing. The
+      residual is changed to units of the usual size of errors, so that the progress of a model is
+      not reported as drift.
+    - `rows`, shape (rows, other columns): numbers, or codes of labels; NaN where missing.
+    - `in_block`: how many rows the block has already.
+    - `row`: how many rows there were before.
+    - `limit`, `error_limit`: thresholds of the evidence of a column, in blocks, and of that of
+      errors, in rows.
+    - Returns how many rows were taken in, and the block has then; which columns have changed; and
+      the row since when errors are larger, with their mean before and after.
     """
     cdef Py_ssize_t count = columns.shape[0], place, column, taken = 0, total = rows.shape[0]
     cdef int32_t bins[BLOCK_ROWS]

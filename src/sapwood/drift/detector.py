@@ -11,6 +11,7 @@ from sapwood import validation
 from sapwood.drift._detector import FIELDS, LARGEST, watch
 from sapwood.formatting import number
 from sapwood.model import State, StoredModel, check_unchanged
+from sapwood.records import check
 
 __all__ = ["Change", "ChangeDetector", "Direction"]
 
@@ -105,7 +106,7 @@ class ChangeDetector(StoredModel):
 
     @property
     def rows(self) -> int:
-        """How many values there were."""
+        """The number of values so far."""
         return int(self._state[ROWS])
 
     @property
@@ -202,16 +203,10 @@ class ChangeDetector(StoredModel):
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
-        """Return the detector that `to_state` described; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
+        """Return the detector that `to_state` described; nothing of it is trusted."""
         header, arrays = state
-        _check(header.keys() == {"parameters"}, "its header has other entries")
-        _check(arrays.keys() == {"state", "last"}, "its arrays are not state and last")
+        check(header.keys() == {"parameters"}, "its header has other entries")
+        check(arrays.keys() == {"state", "last"}, "its arrays are not state and last")
         made = cls(**header["parameters"])
         check_unchanged(made.to_state().header, header)
         seen = _state(arrays["state"])
@@ -221,37 +216,32 @@ class ChangeDetector(StoredModel):
 
 def check_state(state: NDArray[np.float64]) -> None:
     """Raise ValueError unless a state is one in which the kernel can be; all sums are bounded."""
-    _check(bool(np.isfinite(state).all()), "its state has a number that is not finite")
+    check(bool(np.isfinite(state).all()), "its state has a number that is not finite")
     rows, known = state[ROWS], state[KNOWN]
     whole = 0 <= known <= rows <= MOST_ROWS and rows == int(rows) and known == int(known)
-    _check(whole, f"it cannot have seen {rows:g} values, {known:g} of them since its last reset")
-    _check(abs(state[MEAN]) <= LARGEST and state[VARIANCE] >= 0, "its mean or variance is wrong")
+    check(whole, f"it cannot have seen {rows:g} values, {known:g} of them since its last reset")
+    check(abs(state[MEAN]) <= LARGEST and state[VARIANCE] >= 0, "its mean or variance is wrong")
     sides = state[FIRST_SIDE:].reshape(-1, SIDE)
-    _check(bool((sides[:, 0] >= 0).all()), "its evidence is negative")
+    check(bool((sides[:, 0] >= 0).all()), "its evidence is negative")
     since = sides[:, 2]
     good = bool(((since >= 0) & (since <= rows) & (since == np.floor(since))).all())
-    _check(good, "a change cannot have begun then")
-    _check(bool((np.abs(sides[:, 3]) <= LARGEST).all()), "a mean before is wrong")
+    check(good, "a change cannot have begun then")
+    check(bool((np.abs(sides[:, 3]) <= LARGEST).all()), "a mean before is wrong")
 
 
 def _state(saved: NDArray[Any]) -> NDArray[np.float64]:
     good = saved.dtype == np.float64 and saved.shape == (FIELDS,)
-    _check(good, f"its state is {saved.dtype} of shape {saved.shape}")
+    check(good, f"its state is {saved.dtype} of shape {saved.shape}")
     check_state(saved)
     return saved
 
 
 def _last(saved: NDArray[Any], rows: int) -> Change | None:
     good = saved.dtype == np.float64 and saved.shape in ((0,), (len(LAST),))
-    _check(good, f"its last change is {saved.dtype} of shape {saved.shape}")
+    check(good, f"its last change is {saved.dtype} of shape {saved.shape}")
     if not len(saved):
         return None
     row, since, before, after = saved.tolist()
-    _check(1 <= since <= row <= rows, f"no change can have begun at row {since:g}")
-    _check(math.isfinite(before) and math.isfinite(after), "its last change is no number")
+    check(1 <= since <= row <= rows, f"no change can have begun at row {since:g}")
+    check(math.isfinite(before) and math.isfinite(after), "its last change is no number")
     return Change(int(row), int(since), before, after)
-
-
-def _check(good: bool, complaint: str) -> None:
-    if not good:
-        raise ValueError(complaint)

@@ -19,21 +19,7 @@ CLEARLY = 1.5  # standard errors more than elsewhere
 
 
 class Changed(NamedTuple):
-    """The distribution of a column before and after it changed.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    before : array of float
-        The weight of each bin before.
-    edges : array of float
-        Between the bins of a number.
-    after : array of float
-        The values since then.
-    labels : list of str, optional
-        Of a category.
-    """
+    """The distribution of a column before and after it changed."""
 
     name: str
     before: FloatArray
@@ -103,14 +89,8 @@ def describe_error(
 ) -> str:
     """Return a message about the growth of errors, and where they have grown most.
 
-    Parameters
-    ----------
-    before, after : float
-        Their mean size.
-    features : list of tuples
-        For each feature its distributions, the sum of errors by bin, and the rows by bin.
-    errors : array of float
-        The sizes of errors since then.
+    - `before`, `after`: their mean size.
+    - `features`: for each feature its distributions, the sum of errors by bin, and the rows by bin.
     """
     message = f"error: mean size {number(before, 3)} → {number(after, 3)}"
     grown = after / before if before > 0 else np.inf

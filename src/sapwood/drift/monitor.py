@@ -13,37 +13,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
 from sapwood.drift import _monitor
-from sapwood.drift.detector import check_state
+from sapwood.drift.files import (
+    CLOCK,
+    KEPT,
+    LATEST,
+    PARTS,
+    check_arrays,
+    few_labels,
+    of_first_format,
+)
 from sapwood.drift.messages import Changed, describe_error, describe_feature, stability_index
 from sapwood.model import State, StoredModel, check_unchanged
+from sapwood.records import check
 from sapwood.rows.features import CATEGORY, OTHERS, Features
 
 __all__ = ["DriftEvent", "Monitor"]
 
 FloatArray = NDArray[np.float64]
 
-PARTS = _monitor.column_parts()
 OWN = ("y", "bias")  # columns before the features
-KEPT = 400  # last rows, from which the message of an event is made
 LARGEST = 1e140
 SEVERITIES = ("minor", "moderate", "major")
 LEAST_PSI = (0.1, 0.25)  # of a moderate and of a major event
 LEAST_GROWTH = (0.1, 0.5)
-FIRST_SPANS = 25
-FIRST_FORMAT = (
-    *((name, 1) for name in ("known", "weight", "evidence", "likeliest", "since", "unrest")),
-    *((name, 1) for name in ("super_unrest", "super_blocks", "blocks", "kind")),
-    ("edges", 9),
-    *((name, 66) for name in ("block", "before", "recent", "super_block")),
-    ("ring", 4 * 66),
-    ("errors", 66),
-    ("error_rows", 66),
-)
-"""The parts of a column's record in files of the first format, and their lengths."""
 CLOCK_ROWS = 100  # from one time that is remembered to the next
-CLOCK = 2000  # of them
 LARGEST_EFFECT = 1e9
-LATEST = 2.5e11  # of dates, in seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +51,9 @@ class DriftEvent:
     name : str
         Of the feature or the target; else the same as `what`.
     row : int
-        The row at which it was detected, counted from 1.
+        The row at which the change was detected, counted from 1.
     since : int
-        The row at which it began, approximately.
+        The approximate row at which the change began.
     words : str
         The quantity that has changed, with its value before and after.
     effect : float
@@ -117,10 +111,10 @@ class DriftEvent:
 class Monitor(StoredModel):
     """Detects concept drift in a stream and in the errors of a model on it.
 
-    Watched are the sizes of errors, their mean (a bias), y, and each feature: its quantiles or the
-    shares of its categories, missing values, categories that are new, and values beyond what was
-    seen. Recent rows are compared with the rows before them. After a drift event, the monitor of
-    the column that changed is reset.
+    It monitors the sizes of errors, their mean (the bias), y, and each feature: quantiles or shares
+    of categories, missing values, new categories, and values outside the known range. Recent rows
+    are compared with the rows before them. After a drift event, the monitor of the column that
+    changed is reset.
 
     Parameters
     ----------
@@ -131,11 +125,12 @@ class Monitor(StoredModel):
 
     Notes
     -----
-    Where neighbours are alike, as the temperatures of a day or of a season, the monitor measures by
-    which factor counts vary more than those of independent rows, over spans of growing length, and
-    asks for that much more evidence. As long as that factor grows with the length of the spans, no
-    cycle of the column was seen as a whole, and only what was never seen before is a change. A
-    column that is constant and switches to another constant is one observation, and no change.
+    Neighbouring rows are often similar, such as temperatures within a day or a season. The monitor
+    measures how much more counts vary than those of independent rows, over spans of growing length,
+    and requires correspondingly more evidence. While this factor still grows with the length of the
+    spans, no complete cycle of the column has been observed, and only values that never occurred
+    before count as a change. If a constant column switches to another constant, this is one
+    observation, and no change.
 
     Examples
     --------
@@ -185,7 +180,7 @@ class Monitor(StoredModel):
 
     @property
     def rows(self) -> int:
-        """How many rows there were."""
+        """The number of rows so far."""
         return self._rows
 
     @property
@@ -455,25 +450,19 @@ class Monitor(StoredModel):
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
+        """Restore what `to_state` returned; nothing of it is trusted."""
         header, arrays = state
         known = header.keys() == {"parameters", "features", "rows", "in_block"}
-        _check(known, "its header has other entries than it should")
+        check(known, "its header has other entries than it should")
         made = cls(**header["parameters"])
         check_unchanged(made.parameters, header["parameters"])
-        made._features = Features.from_header(_few_labels(header["features"]), OTHERS)
+        made._features = Features.from_header(few_labels(header["features"]), OTHERS)
         made._grow()
         made._rows = validation.whole(header["rows"], "rows", 0, 2**53)
         made._in_block = validation.whole(header["in_block"], "in_block", 0, _monitor.BLOCK - 1)
         if format == 1:
-            arrays = _of_first_format(made, arrays)
-        _check_arrays(made, arrays)
+            arrays = of_first_format(made, arrays)
+        check_arrays(made, arrays)
         ends = np.cumsum(arrays["first_rows"]).tolist()
         values = arrays["first"].tolist()
         made._first = [values[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
@@ -484,90 +473,9 @@ class Monitor(StoredModel):
         return made
 
 
-def _of_first_format(made: Monitor, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a monitor of the first format as those of the present one."""
-    old, start = arrays.get("columns", np.zeros(0)), 0
-    columns = np.zeros_like(made._columns)
-    width = sum(length for _, length in FIRST_FORMAT)
-    _check(old.shape == (len(columns), width), f"its columns have shape {old.shape}")
-    for name, length in FIRST_FORMAT:
-        if name in PARTS:
-            part = PARTS[name]
-            own = slice(part.start, part.start + length)
-            columns[:, own] = old[:, start : start + length]
-        start += length
-    edges = columns[:, PARTS["edges"]]
-    columns[:, PARTS["low"]] = columns[:, PARTS["lows"]] = edges[:, -1:]
-    columns[:, PARTS["high"]] = columns[:, PARTS["highs"]] = edges[:, :1]
-    columns[:, PARTS["turns"]] = columns[:, PARTS["known"]]  # as of independent rows
-    columns[:, PARTS["spans"].start] = np.minimum(columns[:, PARTS["blocks"].start], FIRST_SPANS)
-    scale = np.zeros_like(made._scale)
-    _check(arrays["scale"].shape == (2,), "its usual size of errors is wrong")
-    scale[:2] = arrays["scale"]
-    return {**arrays, "columns": columns, "scale": scale, "clock": np.zeros((0, 2))}
-
-
 def _moment(seconds: float) -> str:
     """Return a time in words."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _few_labels(features: Any) -> Any:
-    """Return the features of a header without the labels that share a bin.
-
-    Files of the first release may have more labels than there are bins.
-    """
-    labels = features.get("labels") if isinstance(features, dict) else None
-    if not isinstance(labels, list) or not all(isinstance(own, list) for own in labels):
-        return features
-    return features | {"labels": [own[:OTHERS] for own in labels]}
-
-
-def _check_arrays(made: Monitor, arrays: dict[str, NDArray[Any]]) -> None:
-    """Raise ValueError unless arrays are those that a monitor of such features may have."""
-    names = {"columns", "error", "scale", "last", "last_errors", "first", "first_rows", "clock"}
-    _check(arrays.keys() == names, f"its arrays are not {', '.join(sorted(names))}")
-    columns, last, lengths = arrays["columns"], arrays["last"], arrays["first_rows"]
-    doubles = all(arrays[name].dtype == np.float64 for name in names - {"first_rows"})
-    _check(doubles and lengths.dtype == np.int64, "an array is of another type")
-    _check(columns.shape == made._columns.shape, f"its columns have shape {columns.shape}")
-    _check(arrays["error"].shape == made._error.shape, "its detector has another shape")
-    check_state(arrays["error"])
-    scale = arrays["scale"]
-    good = scale.shape == made._scale.shape and bool(np.isfinite(scale).all())
-    good = good and bool((scale[[0, 1, 2, 5, 6, 7, 10, 11]] >= 0).all())
-    _check(good, "its usual size of errors is wrong")
-    wide = last.ndim == 2 and last.shape[1] == len(columns) and len(last) <= KEPT
-    _check(wide and arrays["last_errors"].shape == (len(last),), "its last rows are wrong")
-    whole = lengths.shape == (len(columns),) and bool((lengths >= 0).all())
-    _check(whole and arrays["first"].shape == (int(lengths.sum()),), "its first rows are wrong")
-    clock = arrays["clock"]
-    good = clock.ndim == 2 and clock.shape[1] == 2 and len(clock) <= CLOCK
-    good = good and bool((np.abs(clock) < LATEST).all() and (np.diff(clock[:, 0]) > 0).all())
-    _check(good, "its times are wrong")
-    _check(bool(np.isfinite(columns).all()), "a number of a column is not finite")
-    kinds = columns[:, PARTS["kind"]][:, 0]
-    for column, kind in enumerate(kinds.tolist()):
-        right = kind == _monitor.CATEGORY
-        _check(right == made._is_category(column), "a column is of another kind")
-        _check(kind in (_monitor.CATEGORY, _monitor.NUMBER, _monitor.WAITING), "a kind is wrong")
-    for name, part in PARTS.items():
-        if name not in ("likeliest", "edges", "low", "high", "lows", "highs"):
-            _check(bool((columns[:, part] >= 0).all()), f"{name} of a column is below 0")
-    blocks = columns[:, PARTS["blocks"]]
-    _check(bool(((blocks == np.floor(blocks)) & (blocks <= 2**53)).all()), "blocks are not whole")
-    _check(bool((np.diff(columns[:, PARTS["edges"]], axis=1) >= 0).all()), "edges do not ascend")
-    ring = columns[:, PARTS["ring"]].reshape(len(columns), _monitor.RECENT, _monitor.BINS)
-    same = np.array_equal(ring.sum(axis=1), columns[:, PARTS["recent"]])
-    _check(same, "the recent rows of a column are not those of its blocks")
-    codes = last[:, kinds == _monitor.CATEGORY]
-    good = np.isnan(codes) | ((codes >= 0) & (codes < OTHERS + 1) & (codes == np.floor(codes)))
-    _check(bool(good.all()), "a label of the last rows is none")
-
-
-def _check(good: bool, complaint: str) -> None:
-    if not good:
-        raise ValueError(complaint)
 
 
 def _latest(last: FloatArray, rows: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ __all__ = ["AdaptiveTreeRegressor"]
 
 
 class AdaptiveTreeRegressor(TreeViews, Ensemble):
-    """One readable tree that adapts to concept drift, at twice the cost of a tree.
+    """An interpretable tree that adapts to concept drift, at twice the cost of one tree.
 
     A candidate tree that started later learns the same rows. Once it has learned 250 rows, the
     prediction is a weighted mean of both trees, with weights from their recent errors. The
@@ -37,13 +37,13 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     Parameters
     ----------
     threads : int, optional
-        How many threads learn a batch; two by default, if there are as many cores.
+        The number of threads that learn a batch; by default two, if there are two cores.
     grace_period, delta, tau, min_share, max_depth, observer, leaf, split_on, split_bound
-        Of both trees, as for `sapwood.HoeffdingTreeRegressor`.
+        Parameters of both trees, as for `sapwood.HoeffdingTreeRegressor`.
     track : {"auto", None}
         Whether there is an error-correction layer.
     max_bytes : int, optional
-        What both trees together may occupy.
+        The memory limit of both trees together.
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers.
     no_splits : iterable of str or int
@@ -156,7 +156,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         Returns
         -------
         array of int
-            The number that each node has now; those that are gone have that of the leaf.
+            The new number of each node; for removed nodes, the number of the new leaf.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
 
     @property
     def tree(self) -> HoeffdingTreeRegressor:
-        """A copy of the tree that predicts now, as a tree of its own."""
+        """An independent copy of the main tree."""
         return self.member(0)
 
     def _tree_of(self, target: Label) -> HoeffdingTreeRegressor:

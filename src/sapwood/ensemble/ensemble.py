@@ -213,10 +213,10 @@ class Ensemble(Regressor):
     def of_target(self, target: Label) -> Self:
         """Return a copy for one of several targets, as an ensemble of one target.
 
-        It predicts as this one does for that target, to the last bit, and has its importances; it
-        can be explained and exported as every ensemble of one target. If it learns on, who is
-        replaced is decided by this target alone: from the evidence of all of them so far, but for
-        the watch over errors, which starts over.
+        Its predictions for this target equal those of this model, bit for bit, and so do the
+        importances. It can be explained and exported like any ensemble of one target. If it learns
+        further rows, only this target decides about replacements of members; the drift detector of
+        errors starts over.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ class Ensemble(Regressor):
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves the members have together."""
+        """The number of leaves of all members together."""
         return sum(tree.leaf_count for tree in self._kernel.trees[: self._kernel.members])
 
     @property
@@ -394,7 +394,7 @@ class Ensemble(Regressor):
         return trees
 
     def member(self, place: int) -> HoeffdingTreeRegressor:
-        """Return a copy of a member as a tree of its own, to look into or to export.
+        """Return an independent copy of a member, for example to inspect or export it.
 
         Parameters
         ----------
@@ -474,7 +474,7 @@ class Ensemble(Regressor):
         Parameters
         ----------
         max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
+            Nodes at this depth are shown without the nodes below them.
         digits : int
             Significant digits of a number.
         """
@@ -497,7 +497,7 @@ class Ensemble(Regressor):
         Returns
         -------
         EnsembleExplanation, or dict of them
-            Of several targets, if none is named, that of each.
+            For several targets, a dict, unless one is named.
         """
         if target is not None:
             return self._kernel.read_locked(self._explained, x, self._place_of(target))

@@ -37,35 +37,35 @@ USUAL_BYTES = 64 << 20
 
 
 class ForestRegressor(Ensemble):
-    """A forest of trees that learns from a stream: more accurate than a tree, adapts to drift.
+    """A forest for regression: more accurate than a tree, and adapts to concept drift.
 
-    Most members learn each row with a weight of their own, drawn from a Poisson distribution of
-    mean 6. One member learns each row with weight 1, and one never splits. The prediction is a
-    weighted mean of the members; the weights are learned from their errors. A candidate tree
-    learns without predicting, and replaces the member with the largest recent error once its own
-    error is smaller. So the forest adapts to concept drift. An error-correction layer uses recent
-    errors.
+    Most members learn each row with a random weight from a Poisson distribution with mean 6. One
+    member learns each row with weight 1, and one never splits. The prediction is a weighted mean of
+    the members; the weights are learned from their errors. A candidate tree learns without
+    predicting, and replaces the member with the largest recent error as soon as its own error is
+    smaller. The forest therefore adapts to concept drift. An error-correction layer corrects
+    predictions with recent errors.
 
     Parameters
     ----------
     members : int
-        How many trees predict, from 2 to 32.
+        The number of members, from 2 to 32.
     seed : int
-        Of the weights. The same seed gives the same forest, to the last bit, whatever the number
-        of threads and the sizes of batches.
+        The seed of the random weights. The same seed gives the same forest, bit for bit, whatever
+        the number of threads and the sizes of batches.
     threads : int, optional
-        How many threads learn a batch; as many as there are cores by default.
+        The number of threads that learn a batch; by default the number of cores.
     grace_period, delta, tau, min_share, max_depth, leaf, split_on, split_bound
-        Of the members, as for `sapwood.HoeffdingTreeRegressor`; the grace period of those with
-        random weights is twice as long.
+        Parameters of the members, as for `sapwood.HoeffdingTreeRegressor`. The grace period of
+        members with random weights is twice as long.
     observer : observer, optional
-        As for the tree. By default members with random weights have 16 bins for each number, the
-        other ones 32.
+        As for the tree. By default, members with random weights have 16 bins for each numeric
+        feature, and the other members have 32.
     track : {"auto", None}
         Whether there is an error-correction layer.
     max_bytes : int, optional
-        What all trees together may occupy, including the candidate: 64 MiB by default, which is
-        enough for some 2,400 features. None for no limit.
+        The memory limit of all trees together, including the candidate: 64 MiB by default, which is
+        enough for about 2,400 features. None means no limit.
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers.
     no_splits : iterable of str or int
@@ -231,7 +231,7 @@ class ForestRegressor(Ensemble):
         Returns
         -------
         array of int
-            The number that each node has now; those that are gone have that of the leaf.
+            The new number of each node; for removed nodes, the number of the new leaf.
 
         Raises
         ------

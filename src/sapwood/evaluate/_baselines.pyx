@@ -221,7 +221,7 @@ def follow(
     times : array of float, optional
         In seconds since 1970, NaN where one is missing.
     fade : float
-        What the weight of a row is multiplied by at each later one.
+        Each new row multiplies the weights of earlier rows by this factor.
     """
     check(known, week, counts, means, recent)
     if predictions.shape[0] != y.shape[0] or (times is not None and times.shape[0] != y.shape[0]):

@@ -44,7 +44,7 @@ def score_bounds(
     y : array of float
         What came.
     fade : float
-        What the weight of a row is multiplied by at each later one.
+        Each new row multiplies the weights of earlier rows by this factor.
     """
     cdef Py_ssize_t row, level, count = levels.shape[0]
     cdef double lower, upper, inside, width, score

@@ -63,7 +63,7 @@ def score(
     predictions, y : arrays of float
         What was predicted, and what was right.
     fade : float
-        What the weight of a row is multiplied by at each later one.
+        Each new row multiplies the weights of earlier rows by this factor.
     """
     if state.shape[0] != FADED_SPREAD + 1 or recent.shape[0] < 1 or recent.shape[1] != 2:
         raise ValueError("the tables of scores have a wrong shape")

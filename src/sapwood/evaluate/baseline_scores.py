@@ -48,9 +48,9 @@ class BaselineScores(Recorder):
     Parameters
     ----------
     fade : float
-        What the weight of a row is multiplied by at each later one.
+        Each new row multiplies the weights of earlier rows by this factor.
     window : int
-        How many of the last rows the errors of the window are of.
+        The number of latest rows in the window.
 
     Examples
     --------

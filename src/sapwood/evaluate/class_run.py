@@ -52,7 +52,7 @@ class ClassStep:
 
 
 class ClassRun:
-    """An evaluation of a classifier, chunk by chunk, that can be saved and resumed in between.
+    """An evaluation of a classifier in progress, by chunks; it can be saved and resumed.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class ClassRun:
     target : str
         The column of labels.
     delay : int, optional
-        By how many rows labels are delayed.
+        The label delay, in rows.
     window : int
         Rows of the windowed accuracy.
     on_bad_row : {"error", "skip"}
@@ -204,7 +204,7 @@ class ClassRun:
         return ClassStep(self.stream.size or 0)
 
     def finish(self) -> ClassEvaluation:
-        """Return what was found."""
+        """Return the result."""
         return ClassEvaluation(
             self.stream.name,
             self.target,
@@ -263,7 +263,7 @@ class ClassRun:
         return header, {**arrays, **sample_arrays(self.stream)}
 
     def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Resume from what `to_state` returned; the model has to be that of then.
+        """Resume from a state that `to_state` returned, with the model of that time.
 
         Raises
         ------
@@ -317,20 +317,20 @@ def evaluate_classes(
     Parameters
     ----------
     model : Classifier
-        It goes on learning from where it is.
+        The evaluation trains it further; it need not be empty.
     X : array_like, mapping of columns, list of dicts, or data frame
         The features.
     y : array_like or series
-        The labels; None where one is not known.
+        The labels; None if a label is unknown.
     delay : int, optional
-        By how many rows labels are delayed.
+        The label delay, in rows.
     window : int
         Rows of the windowed accuracy.
     monitor : Monitor, optional
-        It watches the features, the classes and the log-loss; `ClassEvaluation.alarms` lists drift
-        alerts.
+        Detects drift of the features, the classes and the log-loss; `ClassEvaluation.alarms` lists
+        drift alerts.
     levels : sequence of float
-        Of prediction sets; `ClassEvaluation.sets` has their coverage and mean size.
+        The levels of prediction sets; `ClassEvaluation.sets` has their coverage and mean size.
 
     Examples
     --------

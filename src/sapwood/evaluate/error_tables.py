@@ -86,7 +86,7 @@ class ErrorTables:
 
     @property
     def rows(self) -> int:
-        """How many rows there were."""
+        """The number of rows so far."""
         return self._count + int(self._bins[:, 1].sum())
 
     def _summed(self) -> tuple[FloatArray, FloatArray, FloatArray]:

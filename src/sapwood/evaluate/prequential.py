@@ -38,11 +38,11 @@ __all__ = ["OnBadRow", "Predicted", "Prequential", "Step"]
 
 
 class Prequential(Tally):
-    """An evaluation under way, chunk by chunk, that can be saved and resumed in between.
+    """An evaluation in progress, by chunks; it can be saved and resumed between chunks.
 
-    Rows without a target are predicted and not learned. If the stream has ids, their labels may
-    come later: as a row of the same id that has a target, which is then not predicted itself. Of
-    several targets, a row is learned for those that it has.
+    Rows without a target are predicted, but not learned. If the stream has ids, their labels may
+    arrive later, in a row with the same id and a target; this row is not predicted. If some of
+    several targets are missing, the row is learned for the others.
 
     Parameters are as for `prequential`; the stream has to be one of `sapwood.streams`. Whether
     `delay` is in seconds can be set by `delay_by_time`; by default it is if the stream has a time
@@ -101,11 +101,11 @@ class Prequential(Tally):
 
     @property
     def lags(self) -> Lags | None:
-        """What is remembered of earlier rows, if the model has lags."""
+        """The stored values of earlier rows, if the model has lags."""
         return None if self._lagged is None else self._lagged.lags
 
     def add_recorder(self, recorder: Recorder) -> None:
-        """Let a further recorder score rows, before the first of them."""
+        """Add a recorder that scores rows. Call it before the first row."""
         for record in self.records:
             record.add(recorder.restored(recorder.to_arrays()))
 
@@ -132,7 +132,7 @@ class Prequential(Tally):
             self._resumed_at = time.perf_counter()
 
     def learn_rest(self) -> Step:
-        """Let the labels that are still to come arrive, once the stream is at its end."""
+        """Process all pending labels at the end of the stream."""
         step = Step(self.stream.size or 0)
         if self.delay is not None:
             self._resumed_at = time.perf_counter()
@@ -160,7 +160,7 @@ class Prequential(Tally):
                 stop()
 
     def finish(self) -> Evaluation:
-        """Return what was found, with the labels that are still to come."""
+        """Process all pending labels, and return the result."""
         self.learn_rest()
         if not self.stream.targets:
             found = self._evaluation(self.records[0], self.stream.target or "")

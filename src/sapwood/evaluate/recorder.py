@@ -47,7 +47,7 @@ def rows_until_look(rows: int, interval: int) -> int:
     Parameters
     ----------
     rows : int
-        How many rows were scored.
+        The number of scored rows.
     interval : int
         How many rows the points of the learning curve are apart. Looks are at such points.
 

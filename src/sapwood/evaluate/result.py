@@ -124,7 +124,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The errors of a forecast that needs no model, of the same rows as the model's."""
+    """The errors of a forecast that needs no model, on the same rows."""
 
     total: Errors
     faded: Errors
@@ -152,7 +152,7 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some of the rows that were scored, for pictures.
+    """A random sample of the scored rows, for charts.
 
     Parameters
     ----------
@@ -211,10 +211,10 @@ class MemberHistory(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How good bounds are: the share of y within them, their mean width, their interval score.
+    """The coverage, mean width and interval score of prediction intervals.
 
-    The score is that of Winkler: the width, and 2 / (1 - level) times what y is beyond; less is
-    better.
+    The interval score (Winkler) is the width, plus 2 / (1 - level) times the distance of a target
+    outside the interval. Smaller is better.
     """
 
     coverage: float
@@ -224,7 +224,7 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """How good the bounds of a model were.
+    """The quality of the prediction intervals of a model.
 
     Parameters
     ----------
@@ -260,18 +260,18 @@ class Evaluation:
     Parameters
     ----------
     stream, target, model : str
-        What was evaluated on what.
+        The names of the stream, the target and the model.
     rows_read, rows_predicted, rows_learned : int
-        Rows of the stream, the rejected ones included; and what became of them.
+        The numbers of rows that were read (including rejected rows), predicted and learned.
     rows_without_target, labels_joined : int
-        Rows that were predicted and had no target; and rows that were the labels of such rows.
+        The numbers of rows without a target, and of rows that contained the labels of such rows.
     rejected : Refusals
-        The others. Its old name, `refused`, is deprecated.
+        The rejected rows. The old name, `refused`, is deprecated.
     total, faded, window : Errors
-        Of all scored rows, with each row's weight fading by `fade` per row, and of the last
+        The errors of all scored rows, the exponentially weighted errors, and the errors of the last
         `window_rows`.
     fade : float
-        What the weight of a row is multiplied by at each later one.
+        Each new row multiplies the weights of earlier rows by this factor.
     window_rows : int
         The width of the window.
     curve : structured array
@@ -280,9 +280,9 @@ class Evaluation:
         For each point of the curve, the seconds until then, and the rows per second since the
         point before it. Times differ from run to run, all else does not.
     seconds : float
-        The time that reading, predicting, learning and scoring took.
+        The duration of reading, predicting, learning and scoring.
     model_seconds : float
-        The model's own part of it.
+        The part of it that the model took.
     leaves, model_bytes : int, optional
         The size of the model at the end, if it is known.
     target_mean, target_deviation : float
@@ -293,7 +293,7 @@ class Evaluation:
     first_unscored : str, optional
         Where the first of them is, such as "bikes.csv, line 17".
     bias : float
-        By how much predictions are too high, on average over all scored rows.
+        The mean of prediction minus target, over all scored rows.
     baselines : mapping of str to Baseline
         The errors of forecasts that need no model, for the same rows: see `BASELINES`. The value
         one week earlier is there if the stream has times, and covers more than two weeks or so.
@@ -413,7 +413,7 @@ class Evaluation:
 
     @property
     def headline(self) -> str:
-        """The error in one line, compared with that of the best baseline.
+        """The error in one line, compared with the best baseline.
 
         If the model is better than all baselines over all rows, and worse than one of them over
         the last rows, or the other way round, both are reported.

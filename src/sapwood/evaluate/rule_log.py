@@ -174,7 +174,7 @@ def event_of(row: int, before: Known, picture: TreePicture) -> RuleEvent | None:
     Parameters
     ----------
     row : int
-        How many rows were scored.
+        The number of scored rows.
     before : Known
         The rule at the moment before.
     picture : TreePicture

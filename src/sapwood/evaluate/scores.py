@@ -27,19 +27,18 @@ LARGEST = 1e140
 
 
 class Scores(Recorder):
-    """The running errors of a model; they cost the same however many rows there were.
+    """The running errors of a model, in constant memory and constant time per row.
 
-    A prediction that is NaN or infinite has no error, and the square of one beyond 1e140 cannot be
-    summed: such a row, or one with such a target, is counted and not scored, and the errors are
-    those of the others.
+    A row whose prediction or target is NaN, infinite or beyond 1e140 is counted, but not scored.
+    All errors are those of the other rows.
 
     Parameters
     ----------
     fade : float
-        For exponentially weighted errors, the weight of a row is multiplied by this at each later one: 0.999
-        looks back over the last thousand rows or so.
+        For exponentially weighted errors: each new row multiplies the weights of earlier rows by
+        this factor. With 0.999, the half-life is 693 rows.
     window : int
-        How many of the last rows the errors of the window are of.
+        The number of latest rows in the window.
 
     Examples
     --------
@@ -62,17 +61,17 @@ class Scores(Recorder):
 
     @property
     def rows(self) -> int:
-        """How many rows were scored."""
+        """The number of scored rows."""
         return int(self._state[0])
 
     @property
     def unscored(self) -> int:
-        """How many rows could not be scored."""
+        """The number of rows that could not be scored."""
         return self._unscored
 
     @property
     def window_rows(self) -> int:
-        """How many rows the window is of."""
+        """The number of rows in the window."""
         return len(self._recent)
 
     def update(self, prediction: float, y: float) -> None:
@@ -202,7 +201,7 @@ class Scores(Recorder):
         return cls(fade, len(arrays["recent"])).restored(arrays)
 
     def results(self, end: Moment) -> dict[str, Any]:
-        """Return the errors, and what is known of the target."""
+        """Return the errors, and the mean and standard deviation of the target."""
         names = (*OVER, "fade", "window_rows", "target_mean", "target_deviation", "unscored")
         return {name: getattr(self, name) for name in (*names, "recent")}
 

@@ -57,7 +57,7 @@ class HourErrors:
     hour : int
         0 to 23.
     rows : int
-        How many rows were scored.
+        The number of scored rows.
     mae, rmse : float
         The errors of the model.
     skill : float

@@ -35,7 +35,7 @@ class SeriesErrors:
     key : tuple
         The values that identify it; None in place of a missing one.
     rows : int
-        How many rows were scored.
+        The number of scored rows.
     mae, rmse, r2 : float
         The errors of the model; R² is relative to the variance of the series.
     mase : float

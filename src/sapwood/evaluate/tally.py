@@ -159,12 +159,12 @@ class Tally:
 
     @property
     def scores(self) -> Scores:
-        """The errors of the target; of several, of the one that most rows have."""
+        """The errors of the target; of several targets, of the target with the most rows."""
         return max((record.scores for record in self.records), key=lambda scores: scores.rows)
 
     @property
     def rows_scored(self) -> int:
-        """Rows that errors are of; of several targets, of the one that most rows have."""
+        """The number of scored rows; of several targets, of the target with the most rows."""
         return self.scores.rows
 
     @property
@@ -185,7 +185,7 @@ class Tally:
 
     @property
     def monitor(self) -> Monitor | None:
-        """What watches the rows, if something does; of several targets, the monitor of the first."""
+        """The drift monitor, if there is one; of several targets, the monitor of the first."""
         return None if self.drift is None else self.drift.monitors[0]
 
     @property
@@ -324,7 +324,7 @@ class Tally:
         return header, {**arrays, **sample_arrays(self.stream)}
 
     def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Resume from what `to_state` returned; the model has to be that of then.
+        """Resume from a state that `to_state` returned, with the model of that time.
 
         Raises
         ------

@@ -44,33 +44,30 @@ def prequential(
     Parameters
     ----------
     model : object
-        One of our trees, or anything with `predict_one` and `learn_one`, such as river's models.
-        It goes on learning from where it is.
+        A model of Sapwood, or any object with `predict_one` and `learn_one`, such as a model of
+        river. The evaluation trains it further; it need not be empty.
     stream : Stream, path, X, tuple of X and y, or iterable of pairs
-        The rows: a stream of `sapwood.streams`; the path of a file, with its target; arrays,
-        columns or a frame, with their targets as y; or pairs of a dict and a target, as river's
-        data sets give. The columns of an array are the features of a tree in their order, called
-        0, 1, … if there are none yet, as in `learn_many`.
+        The rows: a stream of `sapwood.streams`; the path of a file, with `target`; arrays, columns
+        or a data frame, with `y`; or an iterable of pairs of a dict and a target, such as river's
+        data sets. Columns of an array are named as in `learn_many`.
     y : array_like of float, optional
-        The targets, if the stream is X. Several are an array of two dimensions, a mapping of
-        columns or a frame.
+        The targets, if the stream is X. Several targets are a two-dimensional array, a mapping of
+        columns or a data frame.
     target : str or sequence of str, optional
-        The column to predict, if the stream is a path; or several.
+        The column or columns to predict, if the stream is a path.
     delay : int or float, optional
-        How late labels are: each row is predicted when it comes and learned so many rows later;
-        or so many seconds later, if the stream has a time column.
+        The label delay: each row is predicted when it arrives, and learned this number of rows
+        later; or this number of seconds later, if the stream has a column of times.
     fade : float
-        For exponentially weighted errors, the weight of a row is multiplied by this at each
-        later one.
+        For exponentially weighted errors: each new row multiplies the weights of earlier rows by
+        this factor.
     window : int
         The rows of the windowed errors.
     on_bad_row : {"error", "skip"}
-        Whether a row that cannot be used ends the evaluation by `BadRowError`, or is counted and
-        left out.
+        Whether a bad row stops the evaluation with `BadRowError`, or is skipped and counted.
     minimum, maximum : float, optional
-        The range of the target, such as a minimum of 0 for counts: predictions, and the bounds of
-        prediction intervals, are held within it before they are scored. The model learns as it
-        would without.
+        The range of the target, such as a minimum of 0 for counts. Predictions and prediction
+        intervals are limited to it before they are scored. The model learns as it would without.
     losses : iterable of str or callables, or mapping of names to callables
         Further scores, whose means over all rows are reported: "mape", "smape", "quantile:0.9", or
         functions that take arrays of y and of predictions and return a loss for each row.
@@ -87,8 +84,8 @@ def prequential(
     Returns
     -------
     Evaluation
-        The errors, the learning curve, the speed, and what became of all rows; of several targets,
-        those of each are in `Evaluation.targets`.
+        The errors, the learning curve, the throughput and the numbers of rows. `Evaluation.targets`
+        has the results of each of several targets.
 
     Raises
     ------
@@ -98,9 +95,9 @@ def prequential(
 
     Notes
     -----
-    A model may predict NaN, infinity, or a number beyond 1e140, as some do that diverge. The row is
-    learned like any other, and its prediction returned as it is; but it has no error, so it is counted
-    as `Evaluation.unscored`, and all errors are those of the other rows.
+    A model that diverges may predict NaN, infinity, or a number beyond 1e140. Such a row is learned
+    like any other, and its prediction is returned unchanged. It is not scored, but counted as
+    `Evaluation.unscored`.
 
     Examples
     --------

@@ -199,11 +199,6 @@ class FlatTree:
 def flatten(model: Readable) -> FlatTree:
     """Return a tree as flat arrays, as it is at this moment.
 
-    Parameters
-    ----------
-    model : HoeffdingTreeRegressor, or what holds one
-        The tree.
-
     Examples
     --------
     >>> from sapwood import HoeffdingTreeRegressor
@@ -410,7 +405,7 @@ def codes_in(subset: Any) -> list[int]:
 
 
 def encode(tree: Readable, X: Any) -> FloatArray:
-    """Return rows as exported models read them.
+    """Return rows as the numeric matrix that exported models expect.
 
     Parameters
     ----------

@@ -44,10 +44,7 @@ class FlatModel:
     def summands(self, format_name: str) -> list[FlatTree]:
         """Return trees of constant leaves whose sum is what is predicted, or raise.
 
-        Parameters
-        ----------
-        format_name : str
-            What the format is called, for the message.
+        - `format_name`: what the format is called, for the message.
         """
         values = [tree.constants(format_name) for tree in self.trees]
         alone = "use to_onnx, or export one tree, as model.member(0)"
@@ -75,11 +72,6 @@ class FlatModel:
 
 def flatten_model(model: Readable) -> FlatModel:
     """Return a model as it is at this moment.
-
-    Parameters
-    ----------
-    model : HoeffdingTreeRegressor, ForestRegressor, AdaptiveTreeRegressor, or what holds one
-        The model.
 
     Examples
     --------

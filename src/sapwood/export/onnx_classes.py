@@ -25,13 +25,7 @@ class Graph(Protocol):
 
 
 def rated_models(classifier: Classifier) -> list[Any]:
-    """Return the regressors that rate classes: of two the second one alone, of more each.
-
-    Parameters
-    ----------
-    classifier : Classifier
-        Nobody changes it meanwhile.
-    """
+    """Return the regressors that rate classes: of two the second one alone, of more each."""
     known = len(classifier.classes)
     if not known:
         raise ExportError("the classifier has learned no class yet; let it learn some rows first")
@@ -49,21 +43,9 @@ def rated_models(classifier: Classifier) -> list[Any]:
 def add_classes(graph: Graph, classifier: Classifier, rated: list[str]) -> tuple[str, str]:
     """Add what a classifier makes of ratings; see `_calibration.pyx`.
 
-    Parameters
-    ----------
-    graph : Graph
-        To which nodes are added.
-    classifier : Classifier
-        As it is at this moment.
-    rated : list of str
-        What the models of `rated_models` predict, (rows, 1) each.
-
-    Returns
-    -------
-    label : str
-        The place of the predicted class, (rows,).
-    probabilities : str
-        (rows, classes).
+    - `rated`: what the models of `rated_models` predict, (rows, 1) each.
+    - Returns the place of the predicted class, (rows,).
+    - Returns (rows, classes).
     """
     known, table = len(classifier.classes), classifier._held.calibrator.table
     one = graph.constant(1.0)

@@ -15,7 +15,7 @@ NEAR = 1e-6  # how far a float32 may be from a threshold, as a share of it, to s
 
 
 def to_shap(tree: Readable) -> dict[str, Any]:
-    """Return what `shap.TreeExplainer` takes for a model.
+    """Return the trees of a model in the format of `shap.TreeExplainer`.
 
     Parameters
     ----------

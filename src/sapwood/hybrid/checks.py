@@ -56,7 +56,7 @@ def _reject(names: tuple[Label, ...], y: list[float], w: float, row: int | None)
     """Raise the error for a row that may not be learned."""
     for name, value in zip(names, y, strict=False):
         if not (math.isnan(value) or abs(value) <= LARGEST_Y):
-            validation.refuse_large_row(value, w, LARGEST_Y, row, targets.told(name))
+            validation.refuse_large_row(value, w, LARGEST_Y, row, targets.target_name(name))
     known = [value for value in y if not (names and math.isnan(value))]
     if not known:
         place = "" if row is None else f" at position {row}"

@@ -29,7 +29,7 @@ __all__ = ["HISTORY", "HybridCore", "Learned", "labels_in", "like", "order_of"]
 
 FloatArray = NDArray[np.float64]
 
-MOST_PENDING = 2**14  # predictions that wait for their labels; the oldest go first
+MOST_PENDING = 2**14  # pending predictions; the oldest is evicted
 MOST_REFITS, MOST_EVENTS = 1000, 100
 FIRST_POINT, MOST_POINTS = 200, 256
 FALSE_ALERTS = 100_000
@@ -150,7 +150,7 @@ class HybridCore:
 
     @property
     def rows(self) -> int:
-        """How many rows were learned."""
+        """The number of rows learned."""
         return self.learned.rows
 
     # -- predicting -------------------------------------------------------------------------------

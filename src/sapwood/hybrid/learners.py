@@ -89,9 +89,9 @@ class LightGBM:
     Parameters
     ----------
     rounds : int
-        How many trees.
+        The number of trees.
     **parameters
-        Of LightGBM, instead of the defaults.
+        Parameters of LightGBM that replace the defaults.
     """
 
     name: ClassVar[str] = "lightgbm"
@@ -142,7 +142,7 @@ class HistGradientBoosting:
         model = kind(**{"random_state": 1, "early_stopping": False, **self._given})
         # It cannot bin a column without any value; a constant one is never split.
         X = np.where(np.isnan(X).all(axis=0), 0.0, X)
-        # Threads that wait for each other take minutes on a busy machine.
+        # Several threads take minutes on a busy machine, as each is blocked by the others.
         with import_module("threadpoolctl").threadpool_limits(1):
             return fitted(model.fit(X, y, sample_weight=w))
 

@@ -20,24 +20,24 @@ LARGEST = 1e120  # prediction that counts as one
 
 
 class FitFailedWarning(UserWarning):
-    """A fit of the batch learner failed or took too long; the model predicts without it."""
+    """A fit of the batch learner failed or took too long; predictions continue without it."""
 
 
 class Refit(NamedTuple):
-    """A fit that has ended.
+    """A completed fit of the batch learner.
 
     Attributes
     ----------
     row : int
-        How many rows were learned when it started.
+        The number of rows learned when the fit started.
     rows : int
-        How many of them it was fitted on.
+        The number of rows in the fit.
     used_from : int
-        From how many rows on its model predicts.
+        The number of rows from which its model is used.
     error : str
-        What went wrong; empty if nothing.
+        The error message; empty if the fit succeeded.
     seconds : float
-        How long it took, NaN if the model was loaded since.
+        The duration; NaN if the model has been loaded since.
     """
 
     row: int

@@ -36,56 +36,56 @@ MOST_BYTES = 2**40
 
 
 class HybridRegressor(HybridView):
-    """An online model and a batch learner that is refitted on the latest rows, combined.
+    """A combination of an online model and a batch learner refitted on the latest rows.
 
-    The online model learns each row at once. The batch learner passes over the rows of a window
-    many times, whenever there are a quarter more of them, in a thread of its own. A corrector, an
-    online model like the first, has the prediction of the batch model as a further feature. Their
-    predictions are combined by weights that are learned from the errors of predictions that were
-    issued, whenever labels come. A prediction lies between those of its members.
+    The online model learns each row immediately. The batch learner is fitted again, in a thread of
+    its own, whenever the number of rows has grown by a quarter. A corrector, an online model like
+    the first, has the prediction of the batch model as an additional feature. The predictions are
+    combined by weights that are learned from the errors of issued predictions. The combined
+    prediction lies within the range of the predictions of the three models.
 
     Parameters
     ----------
     online : object, optional
-        A tree or an ensemble of Sapwood; a `sapwood.ForestRegressor` by default. It goes on
-        learning in here. Lags and prediction intervals go around the hybrid.
+        A tree or an ensemble of Sapwood; by default a `sapwood.ForestRegressor`. The model itself
+        learns, not a copy. Put lags and prediction intervals around the hybrid, not around this
+        model.
     batch : {"lightgbm", "hist_gradient_boosting"} or object, optional
-        What is refitted: by its name, with its defaults; `sapwood.hybrid.LightGBM` with other
-        ones; or any estimator with `fit` and `predict`. It gets numbers, NaN where a value is
-        missing, and the codes of categories. With ``refit=None`` a fitted model, which gets its
-        own features by their names. By default LightGBM, or what scikit-learn has, if LightGBM is
-        not installed.
+        The batch learner: a name, for its default parameters; `sapwood.hybrid.LightGBM(...)` for
+        other parameters; or any estimator with `fit` and `predict`. It gets numbers, NaN for
+        missing values, and codes of categories. With ``refit=None``, a fitted model, which gets its
+        features by name. The default is LightGBM or, if it is not installed, the histogram gradient
+        boosting of scikit-learn.
     window : int
-        How many of the latest rows a fit has at most.
+        The largest number of latest rows for a fit.
     window_bytes : int
-        What these rows may occupy.
+        The memory limit of these rows.
     refit : float, int or None
-        When a fit starts: a share is by how much the rows, or those of the window, have grown since
-        the last one; a whole number is how many rows there are in between. None is never.
+        When a fit starts. A float: when the number of rows, or of rows in the window, has grown by
+        this share since the last fit. An integer: after this number of rows. None: never.
     min_rows : int
-        The first fit starts after so many rows, of which it has those of the window; there are at
-        least as many between two fits.
+        The number of rows before the first fit, and the smallest number of rows between two fits.
     lag : int, optional
-        From how many rows after its start a fit is used; by default a fortieth of its rows, at
-        least 20. So a run can be repeated to the last bit, however long fits take. `learn_one`
-        waits if the fit is not ready then.
+        The number of rows between the start of a fit and its first use; by default a fortieth of
+        its rows, at least 20. Results therefore do not depend on the duration of fits. `learn_one`
+        waits if the fit is not ready in time.
     correct : bool
         Whether there is a corrector.
     background : bool
-        Whether a fit has a thread of its own; if not, it is made when it is used.
+        Whether a fit runs in a thread of its own; if not, it runs when its model is first needed.
     timeout : float, optional
         After so many seconds `learn_one` does not wait for a fit any more, which is then given up
         with a warning; a run that met this cannot be repeated to the last bit.
 
     Notes
     -----
-    If a fit fails, or its model predicts what is not finite, a `FitFailedWarning` is given and
-    predictions continue without it.
+    If a fit fails, or its model predicts a value that is not finite, a `FitFailedWarning` is given,
+    and predictions continue without this model.
 
-    Files hold no pickles. The trees of LightGBM and of scikit-learn's histogram gradient boosting
-    are saved as arrays, which are checked when they are read. Of other learners the rows of the
-    last fit are saved; give the learner again by `attach` after loading, which repeats that fit. A
-    fit that was under way is started again on the same rows.
+    Files contain no pickles. The trees of LightGBM and of scikit-learn's histogram gradient
+    boosting are saved as arrays, which are checked when they are read. For other learners, the rows
+    of the last fit are saved; after loading, call `attach` with the learner to repeat this fit. A
+    fit that was running is started again on the same rows.
 
     Labels of rows that were never predicted train all models. The error of a prediction made just
     before such a row is no estimate of the error of rows that are predicted far ahead. Therefore
@@ -323,7 +323,7 @@ class HybridRegressor(HybridView):
     def refit_now(self) -> None:
         """Fit the batch learner on the rows of the window, wait for it, and use it from now on.
 
-        For a history that was learned and ends here. A fit that is under way is given up.
+        Use this at the end of historical rows. A running fit is abandoned.
 
         Raises
         ------
@@ -344,7 +344,7 @@ class HybridRegressor(HybridView):
     def attach(self, batch: Any) -> None:
         """Give a batch learner, or a fitted model, to a hybrid whose file could not hold it.
 
-        The last fit is repeated on its rows, and one that was under way is started again.
+        The last fit is repeated on its rows, and a fit that was running is started again.
 
         Parameters
         ----------

@@ -215,7 +215,7 @@ def _add_lightgbm(entries: dict[str, str], nodes: Nodes) -> None:
         nodes.append((LEAF, values[0], 0, 0))
         return
     features = _whole(entries["split_feature"])
-    thresholds = [*map(_beside_zero, _numbers(entries["threshold"]))]
+    thresholds = [*map(_next_to_zero, _numbers(entries["threshold"]))]
     types = _whole(entries["decision_type"])
     left, right = _whole(entries["left_child"]), _whole(entries["right_child"])
 
@@ -229,7 +229,7 @@ def _add_lightgbm(entries: dict[str, str], nodes: Nodes) -> None:
     _add_tree(node, nodes)
 
 
-def _beside_zero(threshold: float) -> float:
+def _next_to_zero(threshold: float) -> float:
     """Return a threshold that has all values that count as zero on the side on which zero is."""
     if abs(threshold) > ALMOST_ZERO:
         return threshold

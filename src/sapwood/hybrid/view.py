@@ -42,7 +42,7 @@ class HybridView(RowStage):
 
     @property
     def rows(self) -> int:
-        """How many rows were learned."""
+        """The number of rows learned."""
         return self._core.rows
 
     @property
@@ -66,12 +66,12 @@ class HybridView(RowStage):
 
     @property
     def is_refitting(self) -> bool:
-        """Whether a fit is under way."""
+        """Whether a fit is running."""
         return self._core.fit is not None
 
     @property
     def staleness(self) -> dict[str, Any]:
-        """How far the batch model has gone stale, and by how much the correction helps.
+        """The weight that the batch model has lost, and recent errors with and without correction.
 
         Returns
         -------

@@ -34,15 +34,15 @@ class AnomalyScores:
         Parameters
         ----------
         x : dict
-            The features, as for `predict_one`. What is missing counts as usual.
+            The features, as for `predict_one`. Missing values do not raise the score.
 
         Returns
         -------
         float
-            1 - 1 / (1 + a), where a grows with the distance of the row from those of its leaf, and
-            where leaves have few rows; of a forest, the geometric mean of 1 + a over its members.
-            Compare scores of rows with each other: no threshold suits all streams. 0.0 before
-            anything was learned.
+            1 - 1 / (1 + a). The value of a grows with the distance of the row from the rows of its
+            leaf, and is larger in leaves with few rows. A forest takes the geometric mean of 1 + a
+            over its members. Compare scores with each other: no threshold suits all streams. The
+            score is 0.0 before a row was learned.
 
         Raises
         ------

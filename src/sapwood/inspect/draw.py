@@ -108,19 +108,11 @@ def draw(
 ) -> Drawing:
     """Draw a tree.
 
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    max_depth : int or None, default 5
-        Nodes at this depth stand for all that is below them; the root is at depth 0. With None
-        the whole tree is drawn.
-    digits : int, default 4
-        Significant digits of a number. Thresholds get two more.
-    target : str, default "y"
-        What the tree predicts, for the legend.
-    orientation : "auto", "down" or "right", default "auto"
-        Which way the tree grows; "auto" takes the one whose picture has the shorter long side.
+    - `max_depth`: nodes at this depth stand for all that is below them; the root is at depth 0.
+      With None the whole tree is drawn.
+    - `digits`: significant digits of a number. Thresholds get two more.
+    - `orientation`: which way the tree grows; "auto" takes the one whose picture has the shorter
+      long side.
 
     Examples
     --------

@@ -20,26 +20,15 @@ __all__ = ["class_rules_of", "conditions_of", "largest_leaves", "rules_of"]
 
 
 def rules_of(tree: Any) -> RuleSet:
-    """Return the rules of a tree of one target, as it is at this moment.
-
-    Parameters
-    ----------
-    tree : HoeffdingTreeRegressor
-        The tree.
-    """
+    """Return the rules of a tree of one target, as it is at this moment."""
     return _sorted(tree._kernel.read_locked(_read, tree))
 
 
 def class_rules_of(tree: Any, classes: Sequence[Label]) -> RuleSet:
     """Return the rules of a tree of classes.
 
-    Parameters
-    ----------
-    tree : HoeffdingTreeRegressor
-        Its target is 1 in the rows of the second class; of more than two classes it has one for
-        each.
-    classes : sequence of str or int
-        Their labels.
+    - `tree`: its target is 1 in the rows of the second class; of more than two classes it has one
+      for each.
     """
     return _sorted(tree._kernel.read_locked(_read_classes, tree, classes))
 
@@ -138,15 +127,7 @@ def _paths(picture: TreePicture) -> list[tuple[int, Path]]:
 
 
 def largest_leaves(picture: TreePicture, most: int) -> list[tuple[int, Path]]:
-    """Return the leaves of most rows and the splits on the way to each.
-
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    most : int
-        How many.
-    """
+    """Return the leaves of most rows and the splits on the way to each."""
     return sorted(_paths(picture), key=lambda leaf: -picture.reached[leaf[0]])[:most]
 
 
@@ -155,14 +136,7 @@ def conditions_of(picture: TreePicture, features: Features, path: Path) -> tuple
 
     A feature that was split by categories, and by their encoding when there were many, has two.
 
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    features : Features
-        Of its rows.
-    path : tuple of pairs
-        The splits, and whether the path goes left at each.
+    - `path`: the splits, and whether the path goes left at each.
     """
     columns = picture.columns
     together: dict[tuple[int, bool], list[tuple[int, bool]]] = {}

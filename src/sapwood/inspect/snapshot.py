@@ -152,14 +152,7 @@ def explain(
 ) -> Explanation:
     """Explain the prediction for a row.
 
-    Parameters
-    ----------
-    kernel, features
-        Of the tree.
-    x : mapping
-        The features by name.
-    row : ndarray
-        The same as the kernel reads them.
+    - `x`: the features by name.
     """
     leaf, experts, terms, prediction, candidates, tracked = kernel.explain_row(row)
     texts = _texts(features)
@@ -215,17 +208,7 @@ def _last_layer(kernel: TreeKernel, candidates: list[float]) -> list[Expert]:
 def shares_of(kernel: TreeKernel, leaves: NDArray[Any]) -> FloatArray:
     """Return the share of the mean and of each linear model in what leaves predict.
 
-    Parameters
-    ----------
-    kernel : TreeKernel
-        The tables of the tree.
-    leaves : structured array
-        Rows of the table of leaves.
-
-    Returns
-    -------
-    array of float, shape (leaves, experts)
-        The weights in `mixed` of the kernel: E^-4 of the exponentially weighted error E.
+    - Returns the weights in `mixed` of the kernel: E^-4 of the exponentially weighted error E.
     """
     if not kernel.linear:
         return np.ones((len(leaves), 1))

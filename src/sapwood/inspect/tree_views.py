@@ -35,11 +35,11 @@ class TreeViews:
         Parameters
         ----------
         max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
+            Nodes at this depth are shown without the nodes below them.
         digits : int
             Significant digits of a number.
         target : str or int, optional
-            Of several targets the one that is shown; all by default.
+            For several targets, the target that is shown; all by default.
         """
         if target is not None:
             return self._tree_of(target).to_text(max_depth, digits)
@@ -50,7 +50,7 @@ class TreeViews:
         """Return the tree as a `HoeffdingTreeRegressor`."""
 
     def to_rules(self, target: Label | None = None) -> "RuleSet":
-        """Return one rule for each leaf, those of most rows first; `print` them to read them.
+        """Return one rule for each leaf, ordered by the number of rows; `print` shows them.
 
         Conditions on the same feature are merged.
 
@@ -82,7 +82,7 @@ class TreeViews:
         Parameters
         ----------
         max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
+            Nodes at this depth are shown without the nodes below them.
         **options
             As for `sapwood.inspect.draw.draw`: digits, target, orientation. Of several targets,
             `target` is the name of the one that is drawn.

@@ -145,14 +145,8 @@ class TreePicture:
 def to_text(picture: TreePicture, max_depth: int | None = None, digits: int = 4) -> str:
     """Return a tree as indented text, with one line for each node.
 
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    max_depth : int, optional
-        Nodes at this depth stand for all that is below them; the root is at depth 0.
-    digits : int, default 4
-        Significant digits of a number. Thresholds get two more.
+    - `max_depth`: nodes at this depth stand for all that is below them; the root is at depth 0.
+    - `digits`: significant digits of a number. Thresholds get two more.
 
     Examples
     --------
@@ -282,12 +276,7 @@ def feature_importances(picture: TreePicture, lately: bool = True) -> dict[str, 
     Where nothing is known of that, it is the share of each in the merit that all splits gained.
     They sum to 1; without a split, all are 0.
 
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    lately : bool
-        Whether recent rows have larger weights; if not, all rows have the same.
+    - `lately`: whether recent rows have larger weights; if not, all rows have the same.
 
     Examples
     --------

@@ -37,37 +37,36 @@ class Interval(NamedTuple):
 
 
 class IntervalRegressor(IntervalLearning):
-    """Any model, with prediction intervals that are learned from its errors.
+    """Prediction intervals for any model, learned from its errors.
 
-    It is itself a model: it learns and predicts exactly as the wrapped model, bit for bit, and
-    records its errors. Intervals adapt to *where* errors are large, by the leaves of a tree, and for
-    other models by the leaves of a small tree that learns the size of errors; to *when* errors are
-    large, as they follow the most recent ones; and to the distribution of errors. Each row is scored
-    against the interval that was issued when it was predicted, however late its label arrives, and
-    each level is corrected until its coverage is the nominal one.
+    It learns and predicts exactly as the model inside, bit for bit, and records the errors. The
+    width of intervals depends on the leaf of a row; for models without leaves, a small tree that
+    learns the size of errors provides them. The width also depends on the size of recent errors and
+    on their distribution. Each label is scored against the interval that was issued for its row,
+    also if the label is delayed. The intervals of each level are corrected until their coverage is
+    the nominal level.
 
     Parameters
     ----------
     model : object
-        A tree of ours; or any model with `predict_one` and `learn_one`, `predict_many` and
-        `learn_many`, or `predict` and `partial_fit`. It goes on learning in here.
+        A model of Sapwood, or any model with `predict_one` and `learn_one`, `predict_many` and
+        `learn_many`, or `predict` and `partial_fit`. The model itself learns, not a copy.
     levels : iterable of float
-        The shares of y that are to be within bounds, from 0 to 1, both excluded.
+        The nominal levels of the intervals, between 0 and 1.
     by : name of a feature, optional
-        Rows of each of its values, at most 63, are held to the levels on their own, such as those
-        of each hour of the day. By default it is the hour of the time that the model's `schema`
-        names, if there is one.
+        Coverage is corrected separately for each value of this feature, for at most 63 values. By
+        default, this is the hour of the rows' time, if the `schema` of the model has one.
 
     Notes
     -----
-    Bounds are NaN until 20 errors were seen. They need not contain the prediction, where that is
-    usually too high or too low. If y was at its least or largest value ten times, as at 0 for
-    counts, no bound goes beyond that, unless the narrowest level lies there as a whole. What was
-    predicted for the last 10,000 rows whose y is still to come is kept, and found again by the row's
-    features.
+    Bounds are NaN until 20 errors are known. An interval may lie above or below the prediction if
+    predictions are usually too high or too low. If the smallest or largest target has occurred ten
+    times, such as 0 among counts, no bound lies beyond it, unless the whole interval of the
+    smallest level does. The last 10,000 pending predictions are stored, and found by the features
+    of the row.
 
-    If the model has several targets, each has intervals of its own, and results are given for
-    each. A target that is missing in a row changes nothing that is known of it.
+    Each target of a multi-target model has its own intervals. A missing target does not change the
+    intervals of this target.
 
     References
     ----------
@@ -296,20 +295,20 @@ class IntervalRegressor(IntervalLearning):
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves the model has."""
+        """The number of leaves of the model."""
         return int(self.model.n_leaves)
 
     @property
     def region_tree(self) -> Any:
-        """The tree whose leaves are the regions: the model itself, or that of its errors."""
+        """The tree whose leaves are the regions: the model itself, or the tree of its errors."""
         return self.model if self._wrapped.errors is None else self._wrapped.errors
 
     @property
     def widths(self) -> Any:
         """Of each region, its node in `region_tree`, its rows, and how wide its bounds are now.
 
-        The width is that of the largest of `levels`, NaN before enough is known. Rows of a node
-        that was split are counted half for each child. Of several targets, a dict of such arrays.
+        Widths refer to the largest of `levels`, and are NaN until enough errors are known. When a
+        node splits, each child inherits half of its rows. For several targets, a dict of arrays.
         """
         parents = self._wrapped.parents
         leaves = np.setdiff1d(np.arange(len(parents), dtype=np.int32), parents)
@@ -332,8 +331,8 @@ class IntervalRegressor(IntervalLearning):
     def of_target(self, target: Label) -> Self:
         """Return a copy for one of several targets, with its bounds.
 
-        It predicts values and intervals as this model does for that target, to the last bit. What was
-        predicted for rows whose y is still to come is not known to it.
+        Its predictions and intervals equal those of this model for the target, bit for bit. It does
+        not contain pending predictions.
 
         Parameters
         ----------

@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 FIRST_SHARE: int
 MEMBERS: tuple[str, ...]
+SIZES: int
 
 def size(lags: int, has_time: bool) -> int: ...
 def predict(
@@ -26,3 +27,11 @@ def learn(
     issued: NDArray[np.uint8],
 ) -> None: ...
 def positions(state: NDArray[np.float64]) -> dict[str, float]: ...
+def to_units(
+    inputs: NDArray[np.float64],
+    seasons: NDArray[np.intp],
+    level: int,
+    y: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    units: NDArray[np.float64],
+) -> None: ...

@@ -19,6 +19,8 @@ members differ; D is 0 for the season and the last known value, so that the firs
 by these two. A missing season has the last known value in its place, and other missing members have
 the prediction of the model.
 
+Where rows are of many series, all of this happens in the unit of each series: see `to_units`.
+
 Only predictions that were issued count: the errors are those of the moment of the prediction.
 """
 
@@ -26,7 +28,7 @@ from libc.math cimport INFINITY, M_PI, NAN, cos, fabs, floor, isfinite, sin, sqr
 
 import numpy as np
 
-__all__ = ["FIRST_SHARE", "MEMBERS", "learn", "positions", "predict", "size"]
+__all__ = ["FIRST_SHARE", "MEMBERS", "SIZES", "learn", "positions", "predict", "size", "to_units"]
 
 cdef enum:
     MODEL, LINEAR, YEARLY, SEASONAL, LAST, MEAN, COUNT
@@ -60,10 +62,13 @@ cdef double LEAST_PIVOT = 1e-9
 cdef double LEAST_ERROR = 1e-3
 cdef double DAY = 86_400.0
 cdef double FARTHEST = 1e15
+cdef double SHARE_WITHOUT_UNIT = 0.01
+cdef double FARTHEST_LEVEL = 2.0
 cdef double YEAR_SECONDS = 365.25 * 86_400.0
 
 MEMBERS = ("model", "linear", "yearly", "seasonal", "last", "mean")
 FIRST_SHARE = SHARES
+SIZES = 3  # numbers at the end of a state of many series: labels, and the sums of them and of sizes
 
 
 cdef struct Parts:
@@ -448,6 +453,77 @@ def learn(
             if isfinite(y[row]) and w[row] > 0.0:
                 learn_row(&state[0], &parts, &x[0], y[row], w[row], &work[0])
                 add_errors(&state[0], &members[row, 0], y[row], w[row], delays[row])
+
+
+def to_units(
+    double[:, ::1] inputs,
+    const Py_ssize_t[::1] seasons,
+    Py_ssize_t level,
+    const double[::1] y,
+    double[::1] sizes,
+    double[:, ::1] units,
+):
+    """Centre the lags of each row on the level of its series, and divide them by its size.
+
+    The size is the absolute level and the mean distance of lags from it. A row without lags, or
+    with zeros alone, has the mean of labels before it as its level, and their mean size. It counts
+    little, as its error is large. The level itself, which is always 0 in its unit, is replaced by
+    the distance to the mean of all labels, as far as `FARTHEST_LEVEL`.
+
+    Parameters
+    ----------
+    inputs : ndarray of float
+        As for `predict`; is changed. A missing seasonal lag gets the first one that is known.
+    seasons : ndarray of int
+        The columns of seasonal lags.
+    level : int
+        The column of the recent mean. Where it is missing, the mean of the lags is the level.
+    y : ndarray of float
+        The labels of the rows, empty if they are predicted.
+    sizes : ndarray of float, shape (SIZES,)
+        How many labels there were, and the sums of them and of their sizes; is changed.
+    units : ndarray of float, shape (3, n)
+        Gets the levels, the sizes, and the shares of weights that count.
+    """
+    cdef Py_ssize_t lags = inputs.shape[1] - OTHERS, row, place, count
+    cdef double *own
+    cdef double season, centre, size, distance
+    for row in range(inputs.shape[0]):
+        own = &inputs[row, 0]
+        season = NAN
+        for place in range(seasons.shape[0] - 1, -1, -1):
+            if isfinite(own[seasons[place]]):
+                season = own[seasons[place]]
+        for place in range(seasons.shape[0]):
+            if not isfinite(own[seasons[place]]):
+                own[seasons[place]] = season
+        if not isfinite(own[lags]):
+            own[lags] = season
+        centre, size, count = 0.0, 0.0, 0
+        for place in range(lags):
+            if isfinite(own[place]):
+                centre, count = centre + own[place], count + 1
+        centre = own[level] if isfinite(own[level]) else centre / max(count, 1)
+        for place in range(lags):
+            if isfinite(own[place]):
+                size += fabs(own[place] - centre)
+        size = fabs(centre) + size / max(count, 1)
+        units[2, row] = 1.0
+        if not (size > 0.0 and isfinite(size)):
+            centre, size, units[2, row] = 0.0, 1.0, 0.0
+            if sizes[0] > 0.0 and sizes[2] > 0.0:
+                centre, size = sizes[1] / sizes[0], sizes[2] / sizes[0]
+                units[2, row] = SHARE_WITHOUT_UNIT
+        for place in range(lags + 2):
+            own[place] = (own[place] - centre) / size
+        units[0, row], units[1, row] = centre, size
+        if sizes[0] > 0.0:
+            distance = (sizes[1] / sizes[0] - centre) / size
+            own[level] = max(min(distance, FARTHEST_LEVEL), -FARTHEST_LEVEL)
+        if row < y.shape[0] and isfinite(y[row]):
+            sizes[0] += 1.0
+            sizes[1] += y[row]
+            sizes[2] += fabs(y[row])
 
 
 def positions(const double[::1] state):

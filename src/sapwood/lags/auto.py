@@ -10,7 +10,8 @@ __all__ = ["FIRST_ROWS", "Proposal", "propose"]
 FIRST_ROWS = 5000
 """Rows whose autocorrelation is looked at."""
 LEAST = 0.2  # autocorrelation of a season
-CYCLES = 3  # of a season that the first rows must hold
+CYCLES = 3  # of a season that the known values must last for
+PAIRS = 0.25  # of the known values, that have another one at the lag of a season
 EQUAL = 0.03  # difference of autocorrelations that does not count
 RECENT = 3  # lags of the latest known values
 MOST_STEPS = 20_000
@@ -33,6 +34,8 @@ class Proposal:
         Seconds between rows; 1 if rows are counted.
     naive : int or str, optional
         Which of the lags is the seasonal naive forecast.
+    earlier : tuple
+        The lags that are one or more whole seasons before the naive one.
     rows_per_time : float
         How many rows have the same time, on average.
     """
@@ -42,6 +45,7 @@ class Proposal:
     season: int | str | None
     step: float
     naive: int | str | None = None
+    earlier: tuple[int | str, ...] = ()
     rows_per_time: float = 1.0
 
     @property
@@ -50,17 +54,24 @@ class Proposal:
         return self.rows_per_time >= REPEATED
 
 
-def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0) -> Proposal:
+def propose(
+    y: FloatArray,
+    times: FloatArray | None = None,
+    horizon: float = 0.0,
+    series: NDArray[np.intp] | None = None,
+) -> Proposal:
     """Propose lags within what a horizon allows.
 
     Parameters
     ----------
     y : array of float
-        The first labels of a series, in the order of time; NaN where one is missing.
+        The first labels, in the order of time; NaN where one is missing.
     times : array of float, optional
         In seconds. Without them, rows are counted.
     horizon : float
         How far ahead rows are predicted: seconds, or rows.
+    series : array of int, optional
+        The number of the series of each row. The autocorrelations of all of them are averaged.
 
     Examples
     --------
@@ -72,9 +83,11 @@ def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0
     >>> propose(y).lags
     (1, 2, 3, 24, 168, 336)
     """
-    step = 1.0 if times is None else _step(times)
-    grid = _on_grid(y, None if times is None else times, step)
-    found = _autocorrelation(grid)
+    places = [slice(None)] if series is None else [series == each for each in np.unique(series)]
+    clocks = [None if times is None else times[own] for own in places]
+    step = 1.0 if times is None else float(np.median([_step(own) for own in clocks]))
+    grids = [_on_grid(y[own], clock, step) for own, clock in zip(places, clocks, strict=True)]
+    found = _mean_autocorrelation(grids)
     ahead = max(1, int(np.ceil(horizon / step - 1e-9)))
     peaks = _peaks(found)
     highest = max((found[lag] for lag in peaks), default=0.0)
@@ -88,10 +101,13 @@ def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0
         return count if times is None else _duration(count * step)
 
     season = None if best is None else span(best)
-    naive = None if best is None else span(-(-ahead // best) * best)
+    first = 0 if best is None else -(-ahead // best) * best
+    naive = None if best is None else span(first)
+    earlier = [lag for lag in lags if best and lag > first and lag % best == 0]
     return Proposal(
         *(tuple(map(span, lags)), tuple(map(span, means)), season, step, naive),
-        rows_per_time=1.0 if times is None else _rows_per_time(times),
+        earlier=tuple(map(span, earlier)),
+        rows_per_time=1.0 if times is None else float(np.median([*map(_rows_per_time, clocks)])),
     )
 
 
@@ -130,11 +146,23 @@ def _autocorrelation(grid: FloatArray) -> FloatArray:
 
     def correlated(values: FloatArray) -> FloatArray:
         spectrum = np.fft.rfft(values, size)
-        return np.fft.irfft(spectrum * np.conj(spectrum), size)[: len(grid) // CYCLES + 1]
+        return np.fft.irfft(spectrum * np.conj(spectrum), size)[: is_known.sum() // CYCLES + 1]
 
-    pairs = np.maximum(np.round(correlated(is_known.astype(np.float64))), 1.0)
-    products = correlated(known) / pairs
+    pairs = np.round(correlated(is_known.astype(np.float64)))
+    products = correlated(known) / np.maximum(pairs, 1.0)
+    products[pairs < PAIRS * is_known.sum()] = 0.0
     return products / products[0] if products[0] > 0 else np.zeros(1)
+
+
+def _mean_autocorrelation(grids: list[FloatArray]) -> FloatArray:
+    """Return the mean over series, weighted by their known values, at each lag that any has."""
+    found = [_autocorrelation(grid) for grid in grids]
+    sums, weights = np.zeros((2, max(map(len, found), default=1)))
+    for own, grid in zip(found, grids, strict=True):
+        weight = float(np.isfinite(grid).sum())
+        sums[: len(own)] += weight * own
+        weights[: len(own)] += weight
+    return sums / np.maximum(weights, 1.0)
 
 
 def _peaks(found: FloatArray) -> list[int]:

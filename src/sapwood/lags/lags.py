@@ -42,7 +42,7 @@ TOLERANCE = "30min"
 
 
 class Ticket(NamedTuple):
-    """By which the label of a row finds it, once it comes.
+    """Identifies a row until its label arrives.
 
     Parameters
     ----------
@@ -108,22 +108,22 @@ class LaggedRows(NamedTuple):
 class Lags:
     """Lag features and rolling means: earlier values of a series, and means of the last ones.
 
-    For each row they hold what was known when it arrived: labels that had not arrived yet are
-    missing, and no row sees its own. They count rows (``24``), or time (``"24h"``).
+    Lags use only values that were known when a row arrived. Labels that had not arrived are
+    missing, and a row never uses its own label. Lags count rows (``24``) or time (``"24h"``).
 
     Parameters
     ----------
     lags : int, str, or sequence of such
-        Features with the target of so many rows before, named like "y.lag24"; or of so long before
-        by the column `time`, as "24h", named like "y.lag24h".
+        Features with earlier targets. ``24`` is the target 24 rows earlier, named "y.lag24";
+        ``"24h"`` is the target 24 hours earlier by the column `time`, named "y.lag24h".
     means : int, str, or sequence of such
-        Features with the mean of the known targets among the last so many rows, named like
-        "y.mean24"; or of the time before, as "24h".
+        Features with rolling means of the known targets: ``24`` over the last 24 rows, named
+        "y.mean24"; ``"24h"`` over the last 24 hours.
     lags_of, means_of : mapping of str to such, optional
-        The same of columns of numbers, as ``{"temp": [1, 3]}``; named like "temp.lag3".
+        The same for numeric columns: ``{"temp": [1, 3]}`` adds "temp.lag1" and "temp.lag3".
     by : str or sequence of str
-        The columns that identify series, such as a station: rows before are then those of the same
-        series.
+        The columns that identify series, such as a station. Lags then use rows of the same series
+        only.
     target : str or sequence of names
         The name of the target, for names of features; or those of several targets, each of which
         then has its lags and means.
@@ -144,17 +144,17 @@ class Lags:
 
     Notes
     -----
-    `transform_one` and `transform_many` change nothing; `learn_one` and `learn_many` let rows
-    become past. Where labels come late, `arrive` lets a row become past and returns its features,
-    and `label` fills in what its label turns out to be.
+    `transform_one` and `transform_many` do not change the state; `learn_one` and `learn_many` add
+    rows to it. With delayed labels, call `arrive` when a row arrives, which adds the row and
+    returns its features, and `label` when its label arrives.
 
-    By time, a lag of s for a row at t is the known value whose time is nearest to t - s within the
-    tolerance; of two that are equally near the earlier one. It is missing in a gap. Of several
-    rows at the same time the last one that is known counts. A mean over s is that of the known
-    values in [t - s, t); with a horizon h, in (t - h - s, t - h]. A row whose time is missing, or
-    before the latest one of its series, counts as simultaneous with that; one that is earlier by
-    more than the longest span starts its series over. At most 131,072 rows of a series are looked
-    back.
+    For a row at time t, a lag by time of length s is the known value whose time is nearest to t -
+    s, within the tolerance; of two equally near values, the earlier one. If there is none, the lag
+    is missing. Of several rows at the same time, the last known one is used. A rolling mean over s
+    covers the known values in [t - s, t); with a horizon h, those in (t - h - s, t - h]. A row
+    without a time, or with a time before the latest one of its series, counts as simultaneous with
+    the latest row. A row that is earlier by more than the longest span starts its series over. At
+    most 131,072 rows of a series are searched.
 
     `sapwood.lags.LaggedModel` puts lags in front of a model, `sapwood.river.Lags` into a pipeline
     of river's, and `sapwood.sklearn.Lags` into one of scikit-learn's.
@@ -254,7 +254,7 @@ class Lags:
     # -- rows one by one --------------------------------------------------------------------------
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return a row with what is known of those before it; what is not known is left out.
+        """Return a row with its lag features; unknown lags are left out.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class Lags:
         return marked_like(x, known)
 
     def learn_one(self, x: Mapping[Any, Any], y: Any = None) -> None:
-        """Let a row become past.
+        """Add a row, so that it provides lags for later rows.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class Lags:
         self.plan_one(x, y)[1].push()
 
     def arrive(self, x: Mapping[Any, Any]) -> tuple[dict[Any, Any], Ticket]:
-        """Let a row become past whose label is still to come.
+        """Add a row whose label arrives later; return its features and a ticket.
 
         Parameters
         ----------
@@ -331,7 +331,7 @@ class Lags:
             raise ValueError(f"y = {validation.shown(y)}: one is expected for each of {self._told}")
         _, values = targets.fitting(read, self._target, True, "Lags")
         return [
-            finite(value, targets.told(name), None)
+            finite(value, targets.target_name(name), None)
             for name, value in zip(self._target, values[0].tolist(), strict=True)
         ]
 
@@ -340,7 +340,7 @@ class Lags:
         return ", ".join(map(validation.shown, self._target))
 
     def plan_one(self, x: Mapping[Any, Any], y: Any = None) -> tuple[dict[Any, Any], NextRow]:
-        """Return a row with its lags, and what lets it become past when `push` is called."""
+        """Return a row with its lags, and a plan that adds the row when `push` is called."""
         row = self.next_row(x)
         return row, NextRow(self._history, self._key_of(x), self._values(x, y), self._most)
 
@@ -402,7 +402,7 @@ class Lags:
         return row, [number_of(x.get(of), of) for of, _ in self._columns]
 
     def amend(self, ticket: Ticket, values: Sequence[float]) -> None:
-        """Let an earlier row have other values, as `plan_again` returned them; not of targets."""
+        """Replace values of an earlier row by those that `plan_again` returned; not targets."""
         slot = self._history.places.get(ticket.key)
         for (_, place), value in zip(self._columns, values, strict=True):
             if slot is not None:
@@ -416,7 +416,7 @@ class Lags:
     # -- many rows --------------------------------------------------------------------------------
 
     def transform_many(self, X: Any) -> dict[Label, Column]:
-        """Return rows with what is known of those before them; nothing is changed.
+        """Return rows with their lag features, without changing the state.
 
         Parameters
         ----------
@@ -427,12 +427,12 @@ class Lags:
         Returns
         -------
         dict of columns
-            Those of X, and the lags as arrays, NaN where one is not known.
+            The columns of X, and the lags as arrays, NaN if unknown.
         """
         return self.plan(X).features
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Let rows become past: the same as `learn_one` in a loop, or nothing at all.
+        """Add rows: equals `learn_one` in a loop; on an error, no row is added.
 
         Parameters
         ----------
@@ -455,8 +455,8 @@ class Lags:
         Returns
         -------
         dict of columns
-            What `transform_one` would have returned for each row just before `learn_one`, as
-            columns: those of X, and the lags as arrays, NaN where one is not known.
+            The results of `transform_one` for each row just before `learn_one`, as columns: the
+            columns of X, and the lags as arrays, NaN if unknown.
 
         Examples
         --------
@@ -472,7 +472,7 @@ class Lags:
         return plan.features
 
     def plan(self, X: Any, y: Any = None) -> LaggedRows:
-        """Return rows with their lags, and let them become past only when `push` is called."""
+        """Return rows with their lags, and a plan that adds the rows when `push` is called."""
         columns = columns_of(X)
         self._check_names(columns)
         lengths = {len(column) for column in columns.values()}
@@ -509,7 +509,7 @@ class Lags:
             raise ValueError(f"y is one column: one is expected for each of {self._told}")
         _, values = targets.fitting(read, self._target, True, "Lags")
         for place, name in enumerate(self._target):
-            all_finite(values[:, place], targets.told(name))
+            all_finite(values[:, place], targets.target_name(name))
         return values
 
     def _check_names(self, names: Iterable[Any]) -> None:
@@ -555,7 +555,7 @@ class Lags:
 
     @property
     def horizon(self) -> int | str | None:
-        """How far ahead rows are predicted, None if this is not restricted."""
+        """The horizon, or None."""
         return None if self._table.horizon is None else self._table.horizon.given
 
     @property
@@ -579,12 +579,12 @@ class Lags:
 
     @property
     def n_series(self) -> int:
-        """How many series are remembered."""
+        """The number of series in memory."""
         return len(self._history.places)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is remembered, and of the names of series."""
+        """The memory of stored values and of names of series, in bytes."""
         tables = ("values", "starts", "counts", "used")
         own = sum(getattr(self._history, name).nbytes for name in tables)
         return int(own + self._history.key_bytes)

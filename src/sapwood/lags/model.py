@@ -44,7 +44,7 @@ IntArray = NDArray[np.int32]
 
 
 class LaggedModel(LaggedIntervals):
-    """A model whose rows get their lags, which are remembered and saved along with it.
+    """A model with lag features, which are computed, stored and saved with it.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ class LaggedModel(LaggedIntervals):
         A model of Sapwood, such as `sapwood.HoeffdingTreeRegressor`. Other ones can be evaluated,
         but not saved.
     lags : Lags
-        What is known of earlier rows.
+        The lag features, with the values of earlier rows.
 
     Notes
     -----
-    A row that is predicted with an id becomes past at once, and is learned with the lags that it
-    was predicted with, when `learn_one` brings its label under the same id: as in a stream whose
-    labels are delayed. If the row has other values by then, these are learned. Without ids, a row
-    becomes past when it is learned; its label finds the prediction by the row as it was given,
-    whatever its lags have become.
+    A row that is predicted with an id counts as an earlier row immediately. When `learn_one` gets
+    its label with the same id, the row is learned with the lags of the prediction, as in a stream
+    with delayed labels. If its other values have changed, the new values are learned. Without ids,
+    a row counts as an earlier row when it is learned. Its label finds the prediction by the
+    original values of the row, whatever its lags are by then.
 
     Every method that takes rows gives them their lags first. `.model` is the model inside, which
     takes rows that have them.
@@ -112,7 +112,7 @@ class LaggedModel(LaggedIntervals):
 
     @property
     def lags(self) -> Lags:
-        """What is known of earlier rows."""
+        """The lag features, with the values of earlier rows."""
         return self._lags
 
     @property
@@ -369,7 +369,7 @@ class LaggedModel(LaggedIntervals):
     def forecast(self, X: Any) -> Any:
         """Predict rows that follow each other, each with the predictions before it as its lags.
 
-        Nothing is changed: neither the model, nor what is remembered of earlier rows.
+        Neither the model nor its lags change.
 
         Parameters
         ----------
@@ -417,7 +417,7 @@ class LaggedModel(LaggedIntervals):
     # -- looking inside ---------------------------------------------------------------------------
 
     parameters = passed_on("The arguments that make an empty model like the one inside.")
-    n_leaves = passed_on("How many leaves the model has.")
+    n_leaves = passed_on("The number of leaves of the model.")
     region_tree = passed_on("The tree whose leaves are the regions of intervals.")
     levels = passed_on("The levels of the prediction intervals.")
     widths = passed_on("How wide intervals are in each region.")
@@ -445,18 +445,18 @@ class LaggedModel(LaggedIntervals):
 
     @property
     def features(self) -> list[Label]:
-        """The features of rows as they come, without lags."""
+        """The features of the original rows, without lags."""
         return [name for name in self.model.features if name not in self.lags.features]
 
     @property
     def feature_kinds(self) -> dict[Label, str]:
-        """What each feature of rows as they come is."""
+        """The kind of each feature of the original rows, without lags."""
         kinds = self.model.feature_kinds
         return {name: kinds[name] for name in self.features}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the model, and of what is remembered of earlier rows."""
+        """The memory of the model and of the values of earlier rows, in bytes."""
         with self._turn():
             own = self.lags.nbytes + pending_bytes(self._pending)
             return int(self.model.nbytes) + own
@@ -479,7 +479,7 @@ class LaggedModel(LaggedIntervals):
             return made
 
     def to_state(self) -> State:
-        """Return all that the model is, and what it remembers."""
+        """Return the complete state of the model and its lags."""
         with self._turn():
             header, arrays = self.lags.to_state()
             own: dict[str, NDArray[Any]] = {f"{PAST}{name}": each for name, each in arrays.items()}

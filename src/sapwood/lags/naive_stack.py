@@ -31,6 +31,7 @@ INNER, STATE, OLDER_PENDING = "model", "state", "pending"
 MOST_PENDING = 2**17  # predictions that wait for their labels; the oldest go first
 MOST_LAGS = 200  # of the linear forecasts; each label costs the square of it
 RECORD = 1 + len(MEMBERS) + 1
+NOTHING = np.empty(0)
 NONE: Any = object()  # in place of a column that is not given
 OLD_FORMAT = 2
 """Files without linear forecasts. Their weights are learned again."""
@@ -49,8 +50,9 @@ class NaiveStack(OneTargetStage):
     ----------
     model : HoeffdingTreeRegressor, AdaptiveTreeRegressor or ForestRegressor
         A model of Sapwood of one target.
-    seasonal : str
-        The feature with the value a season earlier, such as "y.lag168h".
+    seasonal : str, or sequence of str
+        The feature with the value a season earlier, such as "y.lag168h". Of several the first is
+        the forecast; with `level`, a missing one is replaced by the first that is known.
     last : str, optional
         The feature with the last known value, such as "y.lag24h".
     linear : sequence of str
@@ -61,6 +63,11 @@ class NaiveStack(OneTargetStage):
         The feature that is 1 on days off besides Saturdays and Sundays, such as "at.holiday".
     timezone : str, optional
         In whose local time the linear forecasts have hours and days; UTC if not given.
+    level : str, optional
+        The one of the `linear` features that is the recent mean of a series, such as "y.mean168h".
+        Give it if rows are of many series: the simple forecasts and the weights then learn in the
+        unit of each series, whose lags and labels are centred on its level and divided by its
+        size, so that a new series is forecast by what others of any size have shown.
 
     Examples
     --------
@@ -81,17 +88,19 @@ class NaiveStack(OneTargetStage):
     def __init__(
         self,
         model: Any,
-        seasonal: Label,
+        seasonal: Label | Sequence[Label],
         last: Label | None = None,
         *,
         linear: Sequence[Label] = (),
         time: Label | None = None,
         day_off: Label | None = None,
         timezone: str | None = None,
+        level: Label | None = None,
     ) -> None:
         super().__init__()
         self._model = checked_model(model, "the stack")
-        self._seasonal = validation.feature_name(seasonal)
+        given = [seasonal] if isinstance(seasonal, str | int) else list(seasonal)
+        self._seasonal, *others = map(validation.feature_name, given)
         self._last = None if last is None else validation.feature_name(last)
         if isinstance(linear, str) or len(linear) > MOST_LAGS:
             raise ValueError(
@@ -99,6 +108,8 @@ class NaiveStack(OneTargetStage):
                 "expected"
             )
         self._linear = tuple(map(validation.feature_name, linear))
+        self._seasons = self._places([self._seasonal, *others], "seasonal") if others else ()
+        self._level = None if level is None else self._places([level], "level")[0]
         self._time = None if time is None else validation.feature_name(time)
         self._day_off = None if day_off is None else validation.feature_name(day_off)
         self._columns = tuple(
@@ -106,9 +117,19 @@ class NaiveStack(OneTargetStage):
             for name in (*self._linear, self._seasonal, self._last, self._time, self._day_off)
         )
         self._rule = None if self._time is None else Rule(str(self._time), "time")
-        self._state = np.zeros(_forecasts.size(len(self._linear), time is not None))
+        own = _forecasts.size(len(self._linear), time is not None)
+        self._state = np.zeros(own + (0 if level is None else _forecasts.SIZES))
         self._calendar = Calendar(timezone)
         self._pending = PendingPredictions(RECORD, MOST_PENDING)
+
+    def _places(self, names: Sequence[Label], argument: str) -> tuple[int, ...]:
+        """Return the places of features among those of the linear forecasts."""
+        for name in names:
+            if name not in self._linear:
+                raise ValueError(
+                    f"{argument} = {validation.shown(name)}: one of the linear features is expected"
+                )
+        return tuple(map(self._linear.index, names))
 
     @property
     def model(self) -> Any:
@@ -129,9 +150,9 @@ class NaiveStack(OneTargetStage):
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
         x = self._encoded_one(x)
         with self._turn():
-            inputs = self._inputs_one(x)
             found, region = self._model._place_one(x, key, record)
-            members, results = self._combined(inputs, np.array([found]))
+            inputs, units, _ = self._in_units(self._inputs_one(x))
+            members, results = self._combined(inputs, np.array([found]), units)
             if record and key:
                 self._keep(np.array([key], np.uint64), members, results)
             return float(results[0]), region
@@ -142,8 +163,8 @@ class NaiveStack(OneTargetStage):
         X = frames.lasting(self._encoded(X))
         with self._turn():
             found, regions = self._model._place_many(X, keys, record)
-            inputs = self._inputs(X, len(found))
-            members, results = self._combined(inputs, np.asarray(found, np.float64))
+            inputs, units, _ = self._in_units(self._inputs(X, len(found)))
+            members, results = self._combined(inputs, np.asarray(found, np.float64), units)
             if record and keys is not None:
                 self._keep(keys, members, results)
             return results, regions
@@ -170,11 +191,25 @@ class NaiveStack(OneTargetStage):
                 inputs[:, place] = numbers_of(column, name)
         return inputs
 
-    def _combined(self, inputs: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _in_units(
+        self, inputs: FloatArray, y: FloatArray = NOTHING
+    ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+        """Return inputs in the units of their series, the units, and the sizes after labels y."""
+        if self._level is None:
+            return inputs, None, None
+        units, sizes = np.empty((3, len(inputs))), self._state[-_forecasts.SIZES :].copy()
+        seasons = np.array(self._seasons, np.intp)
+        _forecasts.to_units(inputs, seasons, self._level, y, sizes, units)
+        return inputs, units, sizes
+
+    def _combined(
+        self, inputs: FloatArray, own: FloatArray, units: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
         members, results = np.empty((len(own), len(MEMBERS))), np.empty(len(own))
         has_time = self._rule is not None
+        own = _inside(own, units)
         _forecasts.predict(self._state, has_time, inputs, own, members, results)
-        return members, results
+        return _outside(members.T, units).T, _outside(results, units)
 
     def _keep(self, keys: KeyArray, members: FloatArray, results: FloatArray) -> None:
         labels = np.full(len(keys), rows_learned(self._model) or 0.0)
@@ -188,11 +223,10 @@ class NaiveStack(OneTargetStage):
         label, weight = validation.number(y, "y"), validation.number(w, "w")
         x = self._encoded_one(x)
         with self._turn():
-            inputs = self._inputs_one(x)
             own = np.array([self._model._place_one(x, key, False)[0]])
             self._learn_all(
                 lambda: self._model._learn_row(x, label, weight, key),
-                *(inputs, own, (np.array([label]), np.array([weight]))),
+                *(self._inputs_one(x), own, (np.array([label]), np.array([weight]))),
                 np.array([key], np.uint64) if key else None,
                 found=np.empty(1),
             )
@@ -238,6 +272,7 @@ class NaiveStack(OneTargetStage):
         stack.
         """
         y, w = labels
+        inputs, units, sizes = self._in_units(inputs, y)
         rows = rows_learned(self._model) or 0.0
         known, pending = self._state, self._pending
         records, taken = np.full((len(y), RECORD), np.nan), np.zeros(1, np.uint8)
@@ -249,12 +284,16 @@ class NaiveStack(OneTargetStage):
             issued = ~np.isnan(records[:, 0])
             delays = np.where(issued, rows + np.arange(len(y)) - records[:, 0], 0.0)
             members = np.empty((len(y), len(MEMBERS)))
-            members[issued], results[issued] = records[issued, 1:-1], records[issued, -1]
+            members[issued] = _inside(records[:, 1:-1].T, units).T[issued]
+            results[issued] = _inside(records[:, -1], units)[issued]
             kinds = issued.astype(np.uint8)
             learned = known.copy()  # as an interruption may be followed by another turn
-            given = has_time, inputs, own
-            _forecasts.learn(learned, *given, members, results, y, w, delays, kinds)
-            found[:] = results
+            given = has_time, inputs, _inside(own, units)
+            weighted = _inside(y, units), w if units is None else w * units[2]
+            _forecasts.learn(learned, *given, members, results, *weighted, delays, kinds)
+            if sizes is not None:
+                learned[-len(sizes) :] = sizes
+            found[:] = np.where(issued, records[:, -1], _outside(results, units))
             self._state = learned
 
         self._both(learn, finish, lambda: self._state is known)
@@ -282,12 +321,13 @@ class NaiveStack(OneTargetStage):
                 **pending_arrays(self._pending),
             }
             header = {
-                "seasonal": self._seasonal,
+                "seasonal": [self._linear[place] for place in self._seasons] or self._seasonal,
                 "last": self._last,
                 "linear": list(self._linear),
                 "time": self._time,
                 "day_off": self._day_off,
                 **({"timezone": self._calendar.timezone} if self._calendar else {}),
+                **({} if self._level is None else {"level": self._linear[self._level]}),
             }
             return State(header, arrays)
 
@@ -303,7 +343,7 @@ class NaiveStack(OneTargetStage):
         header, arrays = state
         names = {"seasonal", "last", *(() if format <= OLD_FORMAT else NEWER)}
         expected = {INNER, STATE, *(PENDING if format > 1 else (OLDER_PENDING,))}
-        given = header.keys() - ({"timezone"} if format > OLD_FORMAT else set())
+        given = header.keys() - ({"timezone", "level"} if format > OLD_FORMAT else set())
         if given != names or arrays.keys() != expected:
             raise ValueError("its parts are not those of a stack with naive forecasts")
         if not isinstance(header.get("linear", []), list):
@@ -313,6 +353,16 @@ class NaiveStack(OneTargetStage):
             made._state = _checked(np.array(arrays[STATE]), made._state.shape)
             restore_pending(made._pending, arrays, rows_learned(made._model) or 0.0)
         return made
+
+
+def _inside(values: FloatArray, units: FloatArray | None) -> FloatArray:
+    """Return values in the units of their series."""
+    return values if units is None else (values - units[0]) / units[1]
+
+
+def _outside(values: FloatArray, units: FloatArray | None) -> FloatArray:
+    """Return values in units of their series as such."""
+    return values if units is None else values * units[1] + units[0]
 
 
 NEWER = ("linear", "time", "day_off")

@@ -19,7 +19,7 @@ FAST, SLOW = 0.25, 0.025  # steps of the logarithm of the median, for the first 
 
 @runtime_checkable
 class Loss(Protocol):
-    """What `LossRegressor` minimises: functions of a label and a raw prediction.
+    """A loss that `LossRegressor` can minimise: functions of a label and a raw prediction.
 
     The model inside predicts the raw value; `inverse` makes a prediction of y of it. Give an object
     with these methods for a loss of your own. It must not change while it is used.

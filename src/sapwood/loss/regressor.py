@@ -54,7 +54,7 @@ class Held(NamedTuple):
 
 
 class LossRegressor(OneTargetStage):
-    """A model that minimises the Poisson or Huber loss, or one of your own.
+    """A model that minimises the Huber or Poisson loss, or a loss of your own.
 
     The model inside predicts a raw value, such as the logarithm of the mean. A row whose loss has the
     derivatives g and h there is learned as the label ``raw - g / h`` of weight h, as in Newton's
@@ -292,7 +292,7 @@ def _step(
     y, raw, w : float
         The label, the raw prediction, and the weight of the row.
     rows : float, optional
-        How many rows were learned.
+        The number of rows learned.
 
     Raises
     ------

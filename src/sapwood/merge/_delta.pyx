@@ -193,19 +193,10 @@ cdef void extract_leaf(
 def extract(TreeTables tables not None, leaves, models, const unsigned char[:, ::1] laid):
     """Return what a tree has learned since it began to learn a shard.
 
-    Parameters
-    ----------
-    tables : TreeTables
-        Of the tree, whose slots and moments began from nothing.
-    leaves, models : arrays
-        The records of its leaves, and its models, as they were.
-    laid : array of bool, shape (leaves, features)
-        Which grids there were.
-
-    Returns
-    -------
-    tuple of arrays
-        Sums and models of leaves, places and sums of their slots, places and pages of parts.
+    - `tables`: of the tree, whose slots and moments began from nothing.
+    - `leaves`, `models`: the records of its leaves, and its models, as they were.
+    - `laid`, shape (leaves, features): which grids there were.
+    - Returns sums and models of leaves, places and sums of their slots, places and pages of parts.
     """
     cdef const LeafRecord* before = <const LeafRecord*><Py_ssize_t>leaves.ctypes.data
     cdef double[:, ::1] base = models
@@ -507,12 +498,9 @@ cdef int lay_parts(
 def apply(TreeTables tables not None, sums, models, places, slots, parts_at, pages):
     """Add a delta to the leaves of a tree.
 
-    Parameters
-    ----------
-    tables : TreeTables
-        Of the tree, which has the features of the delta.
-    sums, models, places, slots, parts_at, pages : arrays
-        As `extract` returns them; checked. Parts of one leaf and feature follow each other.
+    - `tables`: of the tree, which has the features of the delta.
+    - `sums`, `models`, `places`, `slots`, `parts_at`, `pages`: as `extract` returns them; checked.
+      Parts of one leaf and feature follow each other.
     """
     cdef const LeafDelta* delta = <const LeafDelta*><Py_ssize_t>sums.ctypes.data
     cdef const double[:, ::1] model = models, slot_values = slots, page = pages

@@ -42,17 +42,9 @@ shard, so that it does not depend on the order in which deltas are added."""
 def united(one: Header, other: Header, known: list[int]) -> Header:
     """Return the features that two workers know together.
 
-    Parameters
-    ----------
-    one, other : dict
-        What `Features.to_header` returns for each.
-    known : list of int
-        How many labels each feature of the snapshot had; what comes behind is new.
-
-    Raises
-    ------
-    MergeError
-        If a feature holds numbers here and labels there.
+    - `one`, `other`: what `Features.to_header` returns for each.
+    - `known`: how many labels each feature of the snapshot had; what comes behind is new.
+    - Raises MergeError if a feature holds numbers here and labels there.
     """
     base: list[Label] = one["names"][: len(known)]
     places = [{name: at for at, name in enumerate(each["names"])} for each in (one, other)]
@@ -110,14 +102,7 @@ def many_of(header: Header) -> list[int]:
 def aligned(arrays: dict[str, Array], old: Header, new: Header, slots: int) -> dict[str, Array]:
     """Return the arrays of a delta for other features, which are those that it has and more.
 
-    Parameters
-    ----------
-    arrays : dict
-        Of the delta.
-    old, new : dict
-        Its features, and those that it is to have.
-    slots : int
-        Of a number.
+    - `old`, `new`: its features, and those that it is to have.
     """
     if old == new:
         return arrays

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sapwood.merge import _delta, last_layer
+from sapwood.merge import _delta, correction_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_fits
 from sapwood.merge.column_facts import take_facts
@@ -22,7 +22,7 @@ __all__ = ["apply", "take_in"]
 
 
 def apply(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
-    """Let a tree know what the shards of a delta have added, and split where that is due.
+    """Add the changes of a delta to a tree, and split the leaves that meet the conditions.
 
     The sums of slots and moments are those that one worker would have that had learned all shards
     without growing; linear models are combined by their information.
@@ -30,10 +30,10 @@ def apply(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     Parameters
     ----------
     tree : HoeffdingTreeRegressor
-        Of which the snapshot was taken, and which has not changed since; as a whole it becomes
-        what it is to be, or stays as it is.
+        The tree of which the snapshot was taken, unchanged since. On an error, the tree does not
+        change.
     delta : Delta
-        The sum of what all shards have brought.
+        The sum of the deltas of all shards.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
         SchemaMigration(tree._features, known, [relay]).commit_now()
     try:
         check_fits(arrays, kernel)
-        last_layer.check_fits(arrays["layer"], kernel)
+        correction_layer.check_fits(arrays["layer"], kernel)
     except ValueError as error:
         raise MergeError(f"the delta is of another tree: {error}") from None
     if not delta.rows:
@@ -76,7 +76,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     _delta.apply(kernel, *(arrays[name] for name in names))
     _add_levels(kernel.encoding_table[: len(arrays["levels"])], arrays["levels"])
     add_labels(kernel, features, arrays["label_sums"], stream["weight"] / stream["rows"])
-    last_layer.set_layer(kernel, arrays["layer"])
+    correction_layer.set_layer(kernel, arrays["layer"])
     kernel.set_stream(**stream)
     take_facts(kernel, arrays["facts"])
     _delta.grow(kernel)

@@ -66,28 +66,10 @@ ERROR_ROWS = 500.0
 class Part:
     """A model that is merged: a copy, so that it can be changed.
 
-    Parameters
-    ----------
-    parameters : dict
-        Of a forest that has such trees.
-    reader : Features
-        By which its rows were read.
-    kernels : list of TreeKernel
-        The trees that have learned something.
-    pending : list of int
-        The outstanding decision of each, -1 for none.
-    records : array of TREE_RECORD
-        What is known of each of them.
-    weights : array, shape (targets, trees)
-        What each of them counts in the model, for each target.
-    stream : dict of str to float
-        What the model knows of all of its rows.
-    schema : Schema
-        How columns became features.
-    targets : array of TARGET_RECORD
-        What the model knows of each of several targets; empty of one.
-    errors : array, shape (trees, targets, 2)
-        The errors of its trees for each of several targets.
+    - `pending`: the outstanding decision of each, -1 for none.
+    - `weights`, shape (targets, trees): what each of them counts in the model, for each target.
+    - `targets`: what the model knows of each of several targets; empty of one.
+    - `errors`, shape (trees, targets, 2): the errors of its trees for each of several targets.
     """
 
     parameters: dict[str, Any]
@@ -198,23 +180,11 @@ def assembled(
 ) -> ForestRegressor:
     """Return a forest of the trees of some models, which are used up.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        What each of them brings; the parameters are those of the first, with the limits of all.
-    shares : sequence of float
-        What the trees of each weigh together.
-    stream : dict of str to float
-        What is known of all rows.
-    targets : array of TARGET_RECORD
-        The same of each of several targets; empty of one.
-    layer : array, optional
-        The error-correction layer; a new one by default.
-
-    Raises
-    ------
-    MergeError
-        If their features or categories cannot be those of one model.
+    - `parts`: what each of them brings; the parameters are those of the first, with the limits of
+      all.
+    - `targets`: the same of each of several targets; empty of one.
+    - `layer`: the error-correction layer; a new one by default.
+    - Raises MergeError if their features or categories cannot be those of one model.
     """
     parameters = _parameters(parts)
     limit = parameters["max_bytes"]
@@ -226,7 +196,7 @@ def assembled(
     trees, used = [], 0
     for part in parts:
         for kernel, pending in zip(part.kernels, part.pending, strict=True):
-            used += max(_relaid(part, kernel, features, most), memory.LEAST_BYTES)
+            used += max(_with_all_features(part, kernel, features, most), memory.LEAST_BYTES)
             order = Order.between(part.reader, features)
             arrays = recoded(kernel, order, features["names"])
             arrays |= _unlike_a_member(kernel)
@@ -277,7 +247,7 @@ def _listed(parts: Sequence[Part]) -> dict[Label, list[Label]]:
     return found
 
 
-def _relaid(part: Part, kernel: TreeKernel, features: dict[str, Any], most: int) -> int:
+def _with_all_features(part: Part, kernel: TreeKernel, features: dict[str, Any], most: int) -> int:
     """Let a tree know all features and labels, behind its own; return what it occupies then."""
     _check_own_codes(part, kernel)
     _delta.lift_limit(kernel)
@@ -326,14 +296,16 @@ def _unlike_a_member(kernel: TreeKernel) -> dict[str, Array]:
     """Return the arrays of what a member does not have, as its forest has it; empty ones."""
     stream = {name: float(getattr(kernel, name)) for name in STREAM}
     stream["measure_at"] = stream["bound"] = 0.0
-    return {
+    found = {
         "stream": np.array([stream[name] for name in STREAM]),
         "layer": np.zeros(0),
         **dict(zip(tree_state.PENDING_ARRAYS, tree_state.NO_PENDING, strict=True)),
-        "units": np.zeros(kernel.features + 1, UNITS_RECORD),
-        "unrest": np.zeros(1, UNIT_DETECTION_RECORD),
-        "changes": np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD),
     }
+    if kernel.tracking:  # a tree by itself follows the units of y as well
+        found["units"] = np.zeros(kernel.features + 1, UNITS_RECORD)
+        found["unrest"] = np.zeros(1, UNIT_DETECTION_RECORD)
+        found["changes"] = np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD)
+    return found
 
 
 def _no_trial(kernel: TreeKernel, arrays: dict[str, Array]) -> dict[str, Array]:

@@ -30,12 +30,7 @@ MOST_INFORMATION = 1e32  # of one coefficient: one over the least variance that 
 def check_arrays(arrays: dict[str, Array], features: dict[str, Any]) -> None:
     """Raise ValueError, with the reason, unless arrays are those of a delta.
 
-    Parameters
-    ----------
-    arrays : dict
-        All arrays of the delta.
-    features : dict
-        What `Features.to_header` returns.
+    - `features`: what `Features.to_header` returns.
     """
     kinds = features["kinds"]
     sums, models, places = arrays["sums"], arrays["models"], arrays["places"]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.merge import _delta, last_layer
+from sapwood.merge import _delta, correction_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_arrays
 from sapwood.merge.column_facts import joined_facts
@@ -50,11 +50,11 @@ OF_LEAVES = ("sums", "models", "places", "slots")
 
 @dataclass(frozen=True, eq=False)
 class Delta:
-    """What rows have added to a tree that did not grow meanwhile.
+    """The changes of the statistics of a tree by the rows of a shard.
 
-    Deltas of one round add in any order and grouping: sums to rounding (about 1e-12 of them), and
-    so do models. Nobody has to know a delta's content; it is made by `ShardLearner.delta`, read
-    by `Delta.from_bytes`, summed by ``+`` and used up by `sapwood.merge.apply`.
+    Deltas of one round can be added in any order and grouping; results differ by rounding only
+    (about 1e-12). `ShardLearner.delta` returns a delta, `Delta.from_bytes` reads one, ``+`` adds
+    two, and `sapwood.merge.apply` applies one to a tree.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Delta:
 
     @property
     def rows(self) -> int:
-        """How many rows are in it."""
+        """The number of rows in it."""
         return int(self.arrays["stream"][0])
 
     @property
@@ -129,7 +129,7 @@ class Delta:
             "label_sums": one["label_sums"] + two["label_sums"],
             "facts": joined_facts(one["facts"], two["facts"]),
             "stream": _joined_streams(one["stream"], two["stream"]),
-            "layer": last_layer.latest(
+            "layer": correction_layer.latest(
                 (_last_shard(self), one["layer"]), (_last_shard(other), two["layer"])
             ),
             "scores": joined_scores(one["scores"], two["scores"]),
@@ -162,9 +162,9 @@ class Delta:
         Parameters
         ----------
         data : bytes
-            May come from anywhere: no code is run, and all is checked.
+            The data may be untrusted: no code is run, and everything is checked.
         source : str
-            What the bytes are called in a message.
+            The name of the data in error messages.
 
         Raises
         ------
@@ -208,7 +208,7 @@ def _checked_header(
 def _checked_arrays(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
     check_arrays(arrays, header["features"])
-    last_layer.check_layer(arrays["layer"])
+    correction_layer.check_layer(arrays["layer"])
     return arrays
 
 

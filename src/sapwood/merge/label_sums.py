@@ -39,13 +39,7 @@ def levels_added(after: Array, before: Array, features: int) -> Array:
 
 
 class LabelSums:
-    """Sums of the rows that a worker learns, for each category of many.
-
-    Parameters
-    ----------
-    tree : HoeffdingTreeRegressor
-        That learns them.
-    """
+    """Sums of the rows that a worker learns, for each category of many."""
 
     def __init__(self, tree: HoeffdingTreeRegressor) -> None:
         self._tree = tree
@@ -73,10 +67,7 @@ class LabelSums:
     def add(self, X: Any, y: ArrayLike, w: ArrayLike | None) -> None:
         """Count rows that were learned.
 
-        Raises
-        ------
-        MergeError
-            If some categories share a level.
+        - Raises MergeError if some categories share a level.
         """
         now = self._many_now()
         if not now:
@@ -124,19 +115,7 @@ class LabelSums:
 
 
 def add_labels(kernel: TreeKernel, header: dict[str, Any], added: Array, row_weight: float) -> None:
-    """Let a tree take in the sums of all categories of many.
-
-    Parameters
-    ----------
-    kernel : TreeKernel
-        Of a tree that nobody else sees.
-    header : dict
-        Its features.
-    added : array
-        The sums, in their order.
-    row_weight : float
-        What a row weighs, on average.
-    """
+    """Let a tree take in the sums of all categories of many."""
     many, at, start = set(many_of(header)), 0, CODES * kernel.features
     for place, places in enumerate(kernel.columns.place_table.tolist()):
         if places < 0:

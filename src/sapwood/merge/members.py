@@ -24,12 +24,8 @@ def parted(forest: ForestRegressor, count: int) -> list[ForestRegressor]:
     What a member makes of rows does not depend on the part in which it learns them. Each part
     has its own candidate tree, an error-correction layer, and an equal share of the memory.
 
-    Parameters
-    ----------
-    forest : ForestRegressor
-        All of whose members have learned something.
-    count : int
-        How many parts; there may be fewer, so that each has two members.
+    - `forest`: all of whose members have learned something.
+    - `count`: how many parts; there may be fewer, so that each has two members.
     """
     whole = Part.of(forest)
     members = len(whole.kernels)
@@ -53,10 +49,8 @@ def parted(forest: ForestRegressor, count: int) -> list[ForestRegressor]:
 def check_parts(parts: list[ForestRegressor]) -> None:
     """Raise unless parts can become one forest.
 
-    Raises
-    ------
-    MergeError
-        If they have learned other rows, or more labels of a feature than there are codes for.
+    - Raises MergeError if they have learned other rows, or more labels of a feature than there are
+      codes for.
     """
     first = parts[0]
     for part in parts:
@@ -78,12 +72,7 @@ def check_parts(parts: list[ForestRegressor]) -> None:
 def rejoined(parts: list[ForestRegressor], forest: ForestRegressor) -> ForestRegressor:
     """Return the forest of some parts, once they have learned the same rows.
 
-    Parameters
-    ----------
-    parts : list of ForestRegressor
-        What became of those that `parted` returned.
-    forest : ForestRegressor
-        Of which they were, with its parameters.
+    - `parts`: what became of those that `parted` returned.
     """
     check_parts(parts)
     wanted = forest._parameters

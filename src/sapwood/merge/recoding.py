@@ -1,6 +1,6 @@
 """A tree as it would be, had its features and categories come in another order.
 
-Two models that have grown apart know features and categories in the order of their appearance. For
+Two models that have learned different rows know features and categories in the order of their appearance. For
 one encoder to read rows for the trees of both, all have to know the same ones, in the same order.
 `sapwood.tree.memory.relay` adds what a tree lacks; the order is changed here, in the
 arrays of its state. Nothing else of it changes, so it predicts and learns as before.
@@ -35,17 +35,9 @@ RATES = 4  # linear models of a leaf
 def known_by_both(one: Header, other: Header, listed: dict[Label, list[Label]]) -> Header:
     """Return the features of two models: those of the first, then the further ones of the second.
 
-    Parameters
-    ----------
-    one, other : dict
-        What `Features.to_header` returns for each, of the same targets.
-    listed : dict of lists
-        Labels that splits distinguish one by one: where there are many, these come first.
-
-    Raises
-    ------
-    MergeError
-        If a feature holds numbers here and labels there.
+    - `one`, `other`: what `Features.to_header` returns for each, of the same targets.
+    - `listed`: labels that splits distinguish one by one: where there are many, these come first.
+    - Raises MergeError if a feature holds numbers here and labels there.
     """
     places = {name: place for place, name in enumerate(one["names"])}
     names, kinds = list(one["names"]), list(one["kinds"])
@@ -77,10 +69,7 @@ def known_by_both(one: Header, other: Header, listed: dict[Label, list[Label]]) 
 def check_labels(features: Header, most_labels: int) -> None:
     """Raise unless all labels of each feature can have codes of their own.
 
-    Raises
-    ------
-    MergeError
-        If one has more than `most_labels`.
+    - Raises MergeError if one has more than `most_labels`.
     """
     for name, labels in zip(features["names"], features["labels"], strict=True):
         if len(labels) > most_labels:
@@ -115,11 +104,11 @@ def listed_labels(kernel: TreeKernel, features: Features) -> dict[Label, list[La
         if node["kind"] in (CATEGORY_NODE, LISTED):
             subset, feature = int(node["subset"]), int(node["feature"])
             own = found.setdefault(features.names[feature], {})
-            own |= dict.fromkeys(_told_apart(subset, tables[feature]))
+            own |= dict.fromkeys(_distinguished(subset, tables[feature]))
     return {name: list(own) for name, own in found.items()}
 
 
-def _told_apart(subset: int, labels: list[Label]) -> list[Label]:
+def _distinguished(subset: int, labels: list[Label]) -> list[Label]:
     others = subset >> OTHERS & 1
     return [label for code, label in enumerate(labels[:OTHERS]) if subset >> code & 1 != others]
 
@@ -128,13 +117,9 @@ def _told_apart(subset: int, labels: list[Label]) -> list[Label]:
 class Order:
     """Where the features and categories of a tree are to be.
 
-    Parameters
-    ----------
-    features : array of int
-        Of each feature that there will be, the place that it has now.
-    codes : list of arrays of int
-        Of each feature that there will be, and of each of its codes, the code that it has now;
-        empty for other features than categories.
+    - `features`: of each feature that there will be, the place that it has now.
+    - `codes`: of each feature that there will be, and of each of its codes, the code that it has
+      now; empty for other features than categories.
     """
 
     features: Array
@@ -163,19 +148,9 @@ class Order:
 def recoded(kernel: TreeKernel, order: Order, names: list[Label]) -> dict[str, Array]:
     """Return the arrays of a tree, in another order of its features and categories.
 
-    Parameters
-    ----------
-    kernel : TreeKernel
-        Of the tree; its split on trial, if there is one, stays as it is.
-    order : Order
-        To which it is brought.
-    names : list of str or int
-        Of the features, in that order, for messages.
-
-    Raises
-    ------
-    MergeError
-        If a split distinguishes categories that are target-encoded there.
+    - `kernel`: of the tree; its split on trial, if there is one, stays as it is.
+    - `names`: of the features, in that order, for messages.
+    - Raises MergeError if a split distinguishes categories that are target-encoded there.
     """
     arrays = tree_state.kernel_arrays(kernel)
     places = kernel.columns.place_table

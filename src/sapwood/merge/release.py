@@ -21,18 +21,7 @@ def check_release(
 ) -> None:
     """Raise unless a header is one that `of_this_release` makes, with entries of these names.
 
-    Parameters
-    ----------
-    header : dict
-        May come from anywhere.
-    names : set of str
-        Of its own entries.
-    format : int
-        The newest that this release knows.
-    source : str
-        What it comes from, in a message.
-    message : str
-        The message about another release, with {made} and {here} for both.
+    - `message`: the message about another release, with {made} and {here} for both.
     """
     names = {"format", "version", *names}
     check(header.keys() == names, "its header has other entries than it should")

@@ -24,15 +24,7 @@ FACTOR, DEVIATIONS = 1.5, 3.0  # by which they exceed those that are expected by
 
 
 def have_same_rows(one: TreeKernel, other: TreeKernel, readers: Sequence[Features]) -> bool:
-    """Whether two trees have learned the same rows, or most of them.
-
-    Parameters
-    ----------
-    one, other : TreeKernel
-        The trees.
-    readers : sequence of two Features
-        By which their rows were read.
-    """
+    """Whether two trees have learned the same rows, or most of them."""
     names = [name for name in _numbers(readers[0]) if name in set(_numbers(readers[1]))]
     if not names:
         return False

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.merge import _delta, last_layer
+from sapwood.merge import _delta, correction_layer
 from sapwood.merge.alignment import aligned, are_few, united
 from sapwood.merge.column_facts import facts_added
 from sapwood.merge.delta import MOST_SHARDS, Delta, joined_scores, scores_of
 from sapwood.merge.label_sums import LabelSums, levels_added
-from sapwood.merge.snapshot import check_told_apart, digest_of, tree_of_snapshot
+from sapwood.merge.snapshot import check_distinct_labels, digest_of, tree_of_snapshot
 from sapwood.tree import memory, tree_state
 from sapwood.tree._schema_migration import SchemaMigration
 
@@ -24,7 +24,7 @@ SAMPLE = 8
 
 
 class ShardLearner:
-    """Learns rows as a tree does, but without growing.
+    """Learns rows like a tree, but without splitting leaves.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ class ShardLearner:
         kernel, features = self.tree._kernel, self.tree._features
         before = self._before
         known = self._known
-        check_told_apart(self.tree)
+        check_distinct_labels(self.tree)
         if features.known is not known:
-            before = self._relaid()
+            before = self._with_new_features()
         header = features.to_header()
         few = are_few(header)
         laid = np.repeat(few[None, :].astype(np.uint8), kernel.leaf_count, axis=0)
@@ -121,7 +121,7 @@ class ShardLearner:
             "label_sums": self._labels.all_of(header),
             "facts": facts_added(kernel, self._facts),
             "stream": np.array([rows, kernel.low, kernel.high, mass, usual]),
-            "layer": last_layer.layer_of(kernel),
+            "layer": correction_layer.layer_of(kernel),
             "scores": self._scores,
         }
         canonical = united(header, header, counts)
@@ -129,7 +129,7 @@ class ShardLearner:
         digest = digest_of(self._snapshot)
         return Delta(digest, self.round, (self.shard,), canonical, counts, arrays)
 
-    def _relaid(self) -> dict[str, Array]:
+    def _with_new_features(self) -> dict[str, Array]:
         """Return what there was before, as if the new features had been known then."""
         tree, _ = tree_of_snapshot(self._snapshot)
         known = self.tree._features.known

@@ -28,8 +28,8 @@ from sapwood.validation import Label
 
 __all__ = [
     "LEAST_ROWS",
+    "check_distinct_labels",
     "check_mergeable",
-    "check_told_apart",
     "digest_of",
     "shared_level",
     "take_snapshot",
@@ -63,10 +63,7 @@ MOMENTS = ("weight", "target_mean", "target_m2", "residual_mean", "residual_m2")
 def check_mergeable(tree: Any) -> None:
     """Raise unless deltas can be taken of a tree.
 
-    Raises
-    ------
-    MergeError
-        If it is of another class, has learned too little, or watches by observers.
+    - Raises MergeError if it is of another class, has learned too little, or watches by observers.
     """
     if type(tree) is not HoeffdingTreeRegressor:
         raise MergeError(
@@ -77,7 +74,7 @@ def check_mergeable(tree: Any) -> None:
             f"the tree has learned {int(tree._kernel.rows)} rows: let it learn {LEAST_ROWS} at "
             "least before rows are shared out"
         )
-    check_told_apart(tree)
+    check_distinct_labels(tree)
     if tree.targets:
         raise MergeError(
             f"the tree has {len(tree.targets)} targets, and deltas are of a tree of one: let one "
@@ -90,13 +87,10 @@ def check_mergeable(tree: Any) -> None:
         )
 
 
-def check_told_apart(tree: HoeffdingTreeRegressor) -> None:
+def check_distinct_labels(tree: HoeffdingTreeRegressor) -> None:
     """Raise unless every category has a level of its own.
 
-    Raises
-    ------
-    MergeError
-        If some share one, by their hash: workers could not distinguish them.
+    - Raises MergeError if some share one, by their hash: workers could not distinguish them.
     """
     known, most = tree._features.known, tree._features.most_labels
     levels, start = tree._kernel.encoding_table, CODES * len(known.names)
@@ -120,7 +114,7 @@ def shared_level(name: Label, most: int) -> MergeError:
 
 
 def take_snapshot(tree: HoeffdingTreeRegressor, round: int = 0) -> bytes:
-    """Return what workers have to know to learn a shard each.
+    """Return a snapshot of a tree, from which workers learn their shards.
 
     Parameters
     ----------
@@ -174,12 +168,8 @@ def tree_of_snapshot(
 
     It learns without growing, whatever it may occupy.
 
-    Raises
-    ------
-    ModelFileError
-        If the bytes are no snapshot.
-    MergeError
-        If another release has made it.
+    - Raises ModelFileError if the bytes are no snapshot.
+    - Raises MergeError if another release has made it.
     """
     header, arrays = container.unpack(snapshot, KIND, source)
     try:
@@ -214,7 +204,7 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
         "trial_watches": np.zeros((0, width)),
     }
     notes = dict(
-        zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(kernel.pending), strict=True)
+        zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(kernel.undecided), strict=True)
     )
     filled = {**arrays, **notes, "watches": watches, **empty}
     tree_state.fill_kernel(kernel, tree._features, filled)

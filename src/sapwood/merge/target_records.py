@@ -44,10 +44,7 @@ def errors_of_tree(kernel: TreeKernel, most_rows: float) -> Array:
 def joined_targets(tables: Sequence[Array]) -> Array:
     """Return what is known of each target, of the rows of several models.
 
-    Parameters
-    ----------
-    tables : sequence of arrays of TARGET_RECORD
-        What each model knows, of the same targets.
+    - `tables`: what each model knows, of the same targets.
     """
     found = tables[0].copy()
     for table in tables[1:]:

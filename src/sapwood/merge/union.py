@@ -27,15 +27,9 @@ __all__ = ["merged"]
 def merged(one: Any, other: Any) -> ForestRegressor:
     """Return a forest of the trees of two models; both stay as they are.
 
-    Parameters
-    ----------
-    one, other : HoeffdingTreeRegressor or ForestRegressor
-        That have learned different rows of the same targets, with the same parameters.
-
-    Raises
-    ------
-    MergeError
-        If they cannot be one model; the message names the reason.
+    - `one`, `other`: that have learned different rows of the same targets, with the same
+      parameters.
+    - Raises MergeError if they cannot be one model; the message names the reason.
     """
     _check_models(one, other)
     parts = [Part.of(one), Part.of(other)]

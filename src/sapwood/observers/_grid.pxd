@@ -1,4 +1,4 @@
-"""A bounded number of slots, fine where a cut may be best."""
+"""A bounded number of slots, narrow where the best split point may be."""
 
 cimport cython
 from libc.float cimport DBL_MAX

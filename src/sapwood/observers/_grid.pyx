@@ -1,4 +1,4 @@
-"""The quantizer that needs no radius: at most so many slots, fine where a cut may be best.
+"""The quantizer that needs no radius: a limited number of slots, narrow near the best split.
 
 Each slot is [h 2^k, (h + 1) 2^k) for some level k. A new value gets a slot so fine that it holds
 nothing else. When there is one slot too many, neighbours are merged to the smallest slot that

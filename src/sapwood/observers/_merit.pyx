@@ -52,7 +52,7 @@ def best_cut(const double[:, ::1] table, const Py_ssize_t[::1] order):
 
 
 def middles(const double[:] values):
-    """Return a cut between each value and the next, as near to the middle as doubles allow.
+    """Return a split point between each value and the next, as near to the middle as doubles allow.
 
     Between neighbouring doubles there is no middle: the upper one parts them as well.
     """

@@ -63,7 +63,7 @@ cdef class Watch:
         self._weight = weight
 
     def update(self, x, y, w=1.0):
-        """Watch one observation.
+        """Add one observation.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ cdef class Watch:
             self.ready = True
 
     def update_many(self, x, y, w=None):
-        """Watch many observations: the same as `update` in a loop, or nothing at all.
+        """Add many observations: equals `update` in a loop; on an error, none is added.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ cdef class Watch:
         y : array_like of float, shape (n,) or (n, targets)
             The targets.
         w : array_like of float, shape (n,), optional
-            The weights; 1 each if not given.
+            The weights; 1 by default.
 
         Raises
         ------

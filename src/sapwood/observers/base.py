@@ -122,7 +122,7 @@ class TableObserver(CopiedByBytes, Watch):
         Parameters
         ----------
         data : bytes
-            May come from anywhere: no code is run, and all is checked.
+            The data may be untrusted: no code is run, and everything is checked.
 
         Raises
         ------

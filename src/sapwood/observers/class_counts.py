@@ -100,7 +100,7 @@ def _entropy(counts: FloatArray) -> FloatArray:
 
 
 class ClassObserver(ABC):
-    """Watches one feature together with the class, and proposes where to split it.
+    """Summarises one feature and the class, and proposes split points.
 
     Classes are numbers from 0 on. Rows without a value of the feature (NaN) are left out.
     """
@@ -109,7 +109,7 @@ class ClassObserver(ABC):
         self.total: FloatArray = np.zeros(0)  # the weight of each class
 
     def update(self, x: float, code: int, w: float = 1.0) -> None:
-        """Watch one row.
+        """Add one row.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class ClassObserver(ABC):
         self.update_many([x], [code], [w])
 
     def update_many(self, x: ArrayLike, codes: ArrayLike, w: ArrayLike | None = None) -> None:
-        """Watch many rows: the same as `update` in a loop.
+        """Add many rows: equals `update` in a loop.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class _Table(ClassObserver):
 
 
 class ExhaustiveClassObserver(_Table):
-    """Keeps each value of the feature: the best split of all rows, at any cost of memory.
+    """Stores each value of the feature: finds the best split, without a limit of memory.
 
     Examples
     --------
@@ -268,7 +268,7 @@ class ExhaustiveClassObserver(_Table):
 
 
 class QuantizerClassObserver(_Table):
-    """Keeps the weight of each class in slots of a radius: QO with class counts.
+    """The Quantizer Observer with class weights: slots of a fixed radius.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ class QuantizerClassObserver(_Table):
 
 
 class HistogramClassObserver(_Table):
-    """Keeps the weight of each class in bins that the first distinct values begin: as VFML does.
+    """Stores class weights in bins that start at the first distinct values, as VFML.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def _normal(z: FloatArray) -> FloatArray:
 
 
 class GaussianClassObserver(ClassObserver):
-    """Keeps the mean and the variance of the feature in each class: as VFDT does in MOA and river.
+    """Stores the mean and variance of the feature in each class, as VFDT in MOA and river.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class _SearchTreeObserver(TableObserver):
 
 
 class EBSTObserver(_SearchTreeObserver):
-    """The extended binary search tree: every value that was seen is a candidate.
+    """The extended binary search tree: every observed value is a candidate split point.
 
     The reference that the quantizer is measured against: its splits are the best there are,
     its memory grows with the number of different values.
@@ -46,14 +46,14 @@ class EBSTObserver(_SearchTreeObserver):
     Parameters
     ----------
     targets : int
-        How many targets y has.
+        The number of targets.
 
     Notes
     -----
-    The tree of the paper, with two differences that change no candidate and no merit: a node
-    holds only the rows of its own value, so that nothing has to be subtracted, and the tree is
-    kept balanced, so that an ascending stream costs no more than a shuffled one.
-    An observation costs O(log k), a query O(k) for k values.
+    This is the tree of the paper, with two differences that do not change candidates or merits. A
+    node holds only the rows of its own value, so nothing is subtracted. The tree is balanced, so an
+    ascending stream takes no longer than a shuffled one. For k values, an update takes O(log k) and
+    a query O(k).
 
     References
     ----------
@@ -80,14 +80,14 @@ class EBSTObserver(_SearchTreeObserver):
 
 
 class TEBSTObserver(_SearchTreeObserver):
-    """The truncated E-BST: an E-BST of values rounded to some decimals.
+    """The truncated E-BST: values are rounded before they are stored.
 
     Parameters
     ----------
     digits : int
-        Decimals that are kept, from 0 to 15; halves are rounded to even.
+        The number of decimals that are kept, from 0 to 15. Halves are rounded to even.
     targets : int
-        How many targets y has.
+        The number of targets.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Split(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """All split points that an observer can propose, ascending."""
+    """The candidate split points of an observer, in ascending order."""
 
     thresholds: NDArray[np.float64]
     merits: NDArray[np.float64]
@@ -43,10 +43,10 @@ class Observer(Protocol):
     """Summarises one feature and the target, and proposes split points."""
 
     def update(self, x: float, y: float | Sequence[float], w: float = 1.0) -> None:
-        """Watch one observation."""
+        """Add one observation."""
 
     def update_many(self, x: ArrayLike, y: ArrayLike, w: ArrayLike | None = None) -> None:
-        """Watch many observations: the same as `update` in a loop."""
+        """Add many observations: equals `update` in a loop."""
 
     def best_split(self) -> Split | None:
         """Return the split point of the largest merit, or None if there is none."""

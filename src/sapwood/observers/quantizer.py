@@ -26,32 +26,33 @@ MAX = sys.float_info.max
 
 
 class QuantizerObserver(TableObserver):
-    """Watches a feature through slots, as in Mastelini and de Carvalho's paper.
+    """The Quantizer Observer of Mastelini and de Carvalho: counts a feature in slots.
 
     Parameters
     ----------
     radius : float, "auto" or "std/k"
-        Width of a slot: x falls into slot ``floor(x / radius)``. With "auto" the observer starts
-        with a slot for each value. Whenever it would need more than `slots`, it merges those that
-        promise least: about half of the slots cover the feature evenly, by a radius that doubles
-        as it must, and the others crowd where the merit is near its largest. With "std/2",
-        "std/3" or any other divisor the radius is that part of the feature's deviation where it
-        is known, which is in the leaves of a tree that come from a split, and else 0.01.
+        The width of a slot: x is counted in slot ``floor(x / radius)``. With "auto", the observer
+        starts with a slot for each value. When it would need more than `slots`, it merges the slots
+        that are least likely to contain the best split point. About half of the slots then cover
+        the feature evenly, with a radius that doubles when necessary; the others lie where the
+        merit is close to its maximum. With "std/2", "std/3" or another divisor, the radius is this
+        part of the feature's standard deviation if it is known, as in leaves that come from a
+        split, and otherwise 0.01.
     slots : int
-        With ``radius="auto"``, how many slots there may be; from 2 on.
+        With ``radius="auto"``, the largest number of slots, at least 2.
     cut : "border" or "prototype"
-        Where thresholds lie: at the upper border of a slot (with "auto", at the roundest number
-        between two slots), so that the reported merit is exactly what the threshold brings
-        on the rows watched; or, as in the paper, midway between the mean x of two neighbouring
-        slots, which sends some rows to the other side.
+        The position of thresholds. "border": the upper border of a slot (with "auto", the number
+        with the fewest binary digits between two slots); the reported merit is then exact for the
+        observed rows. "prototype": midway between the mean x of two neighbouring slots, as in the
+        paper; some rows are then on the other side.
     targets : int
-        How many targets y has.
+        The number of targets.
 
     Notes
     -----
-    An observation costs O(1), or O(log slots) with "auto"; a query O(k log k) for k slots of a
-    fixed radius and O(slots) with "auto". Two observers can be merged, exactly, if the quotient of
-    their radii is a power of two; with "auto" it always is one.
+    An update takes O(1), or O(log slots) with "auto". A query takes O(k log k) for k slots of a
+    fixed radius, and O(slots) with "auto". Two observers can be merged exactly if the quotient of
+    their radii is a power of two, which is always true with "auto".
 
     References
     ----------
@@ -100,7 +101,7 @@ class QuantizerObserver(TableObserver):
 
     @property
     def radius(self) -> float:
-        """The width of a slot as it is now; with "auto", what no slot exceeds."""
+        """The current width of a slot; with "auto", an upper limit of it."""
         return self._store.radius
 
     @property

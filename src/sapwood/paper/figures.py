@@ -23,15 +23,7 @@ SMALLEST_REGRET = 1e-6
 
 
 def draw_metrics(averages: pd.DataFrame, observers: Sequence[str]) -> Figure:
-    """Draw the paper's figure of average results: each metric by sample size, for each target.
-
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    observers : sequence of str
-        In the order of the legend.
-    """
+    """Draw the paper's figure of average results: each metric by sample size, for each target."""
     looks = looks_of(observers)
     with mpl.rc_context(SETTINGS):
         drawn = figure(9.0, 11.0)
@@ -72,15 +64,7 @@ def _draw_lines(axes: Axes, metric: Metric, means: pd.DataFrame, looks: dict[str
 
 
 def draw_differences(averages: pd.DataFrame, observers: Sequence[str]) -> Figure:
-    """Draw the box plots of how far split points lie from E-BST's, cell by cell.
-
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    observers : sequence of str
-        E-BST is left out.
-    """
+    """Draw the box plots of how far split points lie from E-BST's, cell by cell."""
     looks = looks_of(observers)
     shown = [name for name in observers if name != EXHAUSTIVE]
     with mpl.rc_context(SETTINGS):
@@ -114,15 +98,7 @@ def draw_differences(averages: pd.DataFrame, observers: Sequence[str]) -> Figure
 
 
 def draw_ranks(comparisons: Sequence[Comparison], observers: Sequence[str]) -> Figure:
-    """Draw a critical-difference diagram for each metric, with the paper's ranks and ours.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        One for each metric.
-    observers : sequence of str
-        The order that decides their looks.
-    """
+    """Draw a critical-difference diagram for each metric, with the paper's ranks and ours."""
     looks = looks_of(observers)
     with mpl.rc_context({**SETTINGS, "axes.grid": False, "axes.spines.top": True}):
         drawn = figure(9.0, 6.4)
@@ -153,15 +129,7 @@ def _draw_diagram(axes: Axes, comparison: Comparison, looks: dict[str, Look]) ->
 
 
 def draw_regret(with_regret: pd.DataFrame, observers: Sequence[str]) -> Figure:
-    """Draw the share of E-BST's merit that is lost against the bytes that it takes.
-
-    Parameters
-    ----------
-    with_regret : pandas.DataFrame
-        What `regrets` returns.
-    observers : sequence of str
-        In the order of the legend.
-    """
+    """Draw the share of E-BST's merit that is lost against the bytes that it takes."""
     looks = looks_of(observers)
     with mpl.rc_context(SETTINGS):
         drawn = figure(9.0, 4.8)

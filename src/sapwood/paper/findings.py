@@ -38,13 +38,7 @@ class Check(NamedTuple):
 
 
 def paper_table(comparison: Comparison) -> Table:
-    """Compare the paper's average ranks with ours.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Of the paper's observers.
-    """
+    """Compare the paper's average ranks with ours."""
     rows = []
     for name, published in RANKS[comparison.metric.column].items():
         ours = float(comparison.ranks[name])
@@ -56,15 +50,7 @@ def paper_table(comparison: Comparison) -> Table:
 
 
 def rank_table(comparisons: Sequence[Comparison], observers: Sequence[str]) -> Table:
-    """Show the average ranks of all observers by all metrics.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        One for each metric.
-    observers : sequence of str
-        In the order of the columns.
-    """
+    """Show the average ranks of all observers by all metrics."""
     rows = [
         (each.metric.label, *(f"{each.ranks[name]:.3f}" for name in observers))
         for each in comparisons
@@ -73,13 +59,7 @@ def rank_table(comparisons: Sequence[Comparison], observers: Sequence[str]) -> T
 
 
 def describe_ranks(comparison: Comparison) -> str:
-    """Describe the order of the observers, and whether it is the order in the paper.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Of the paper's observers, or of more.
-    """
+    """Describe the order of the observers, and whether it is the order in the paper."""
     label = comparison.metric.label
     sentences = [
         f"{label}: {_order(comparison)} in {comparison.cells} cells "
@@ -103,15 +83,7 @@ def describe_ranks(comparison: Comparison) -> str:
 
 
 def describe_metrics(averages: pd.DataFrame, observers: Sequence[str]) -> str:
-    """Describe the costs and the merits of the observers at the largest sample size.
-
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    observers : sequence of str
-        In the order in which they are spoken of.
-    """
+    """Describe the costs and the merits of the observers at the largest sample size."""
     n = averages["n"].max()
     means = averages[averages["n"] == n].groupby("observer").mean(numeric_only=True)
     best = means.loc[EXHAUSTIVE]
@@ -134,15 +106,7 @@ def describe_metrics(averages: pd.DataFrame, observers: Sequence[str]) -> str:
 
 
 def difference_table(averages: pd.DataFrame, observers: Sequence[str]) -> Table:
-    """Show how far the split points lie from E-BST's.
-
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    observers : sequence of str
-        E-BST is left out.
-    """
+    """Show how far the split points lie from E-BST's."""
     rows = []
     for name in observers:
         if name != EXHAUSTIVE:
@@ -155,13 +119,7 @@ def difference_table(averages: pd.DataFrame, observers: Sequence[str]) -> Table:
 
 
 def describe_differences(averages: pd.DataFrame) -> str:
-    """Describe which observers' split points are nearest to those of E-BST.
-
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    """
+    """Describe which observers' split points are nearest to those of E-BST."""
     others = averages[averages["observer"] != EXHAUSTIVE]
     distance = others.groupby("observer")["split_difference"].agg(lambda far: far.abs().mean())
     nearest = ", ".join(f"{name} ({far:.2g})" for name, far in distance.sort_values().items())
@@ -175,15 +133,7 @@ def describe_differences(averages: pd.DataFrame) -> str:
 
 
 def regret_table(with_regret: pd.DataFrame, observers: Sequence[str]) -> Table:
-    """Show the regret and the memory of each observer.
-
-    Parameters
-    ----------
-    with_regret : pandas.DataFrame
-        What `regrets` returns.
-    observers : sequence of str
-        In the order of the rows.
-    """
+    """Show the regret and the memory of each observer."""
     rows = []
     for name in observers:
         own = with_regret[with_regret["observer"] == name]
@@ -203,13 +153,7 @@ def regret_table(with_regret: pd.DataFrame, observers: Sequence[str]) -> Table:
 
 
 def describe_regret(with_regret: pd.DataFrame) -> str:
-    """Compare the regret and the memory of the quantizer with automatic radius with the others.
-
-    Parameters
-    ----------
-    with_regret : pandas.DataFrame
-        What `regrets` returns.
-    """
+    """Compare the regret and the memory of the quantizer with automatic radius with the others."""
     means = with_regret.groupby("observer")[["regret", "bytes"]].mean()
     auto, fixed, best = means.loc[AUTO], means.loc["QO 0.01"], means.loc[EXHAUSTIVE]
     fewer = with_regret[with_regret["regret"] < 0].groupby("observer").size()
@@ -231,12 +175,7 @@ def check_study(
 ) -> list[Check]:
     """Hold the results against what a faithful reproduction has to show.
 
-    Parameters
-    ----------
-    papers, everyone : sequence of Comparison
-        Of the paper's observers and of all, one for each metric.
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
+    - `papers`, `everyone`: of the paper's observers and of all, one for each metric.
     """
     checks = []
     for each in papers:
@@ -248,15 +187,7 @@ def check_study(
 
 
 def describe_verdict(checks: Sequence[Check], cells: int) -> str:
-    """State how many of the claims hold, and whether this is the study that they are about.
-
-    Parameters
-    ----------
-    checks : sequence of Check
-        What `check_study` returns.
-    cells : int
-        How many cells were run.
-    """
+    """State how many of the claims hold, and whether this is the study that they are about."""
     text = f"{sum(check.holds for check in checks)} of {len(checks)} claims hold."
     if cells != CELLS:
         text += (
@@ -267,13 +198,7 @@ def describe_verdict(checks: Sequence[Check], cells: int) -> str:
 
 
 def verdict_table(checks: Sequence[Check]) -> Table:
-    """Show which claims hold.
-
-    Parameters
-    ----------
-    checks : sequence of Check
-        What `check_study` returns.
-    """
+    """Show which claims hold."""
     rows = [(check.claim, check.evidence, _yes(check.holds)) for check in checks]
     return Table(("claim", "measured", "holds?"), rows)
 

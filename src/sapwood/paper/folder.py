@@ -21,30 +21,14 @@ SETTINGS = "study.json"
 
 
 class StudyFolder(NamedTuple):
-    """Where a study is kept.
-
-    Attributes
-    ----------
-    path : Path
-        Everything is written below it.
-    """
+    """Where a study is kept."""
 
     path: Path
 
     def open(self, plan: Plan, observers: Sequence[str]) -> None:
         """Make the folder, or check that it holds the same study.
 
-        Parameters
-        ----------
-        plan : Plan
-            Which sizes, and how many runs.
-        observers : sequence of str
-            Their names.
-
-        Raises
-        ------
-        StudyError
-            If the folder cannot be written, or belongs to another study.
+        - Raises StudyError if the folder cannot be written, or belongs to another study.
         """
         settings = {
             "sample sizes": list(plan.sizes),
@@ -84,47 +68,17 @@ class StudyFolder(NamedTuple):
         return settings
 
     def has_part(self, kind: str, cell: Cell) -> bool:
-        """Return whether a cell is done.
-
-        Parameters
-        ----------
-        kind : str
-            Which pass.
-        cell : Cell
-            Which cell.
-        """
+        """Return whether a cell is done."""
         return (self.path / _part_name(kind, cell)).exists()
 
     def write_part(self, kind: str, cell: Cell, table: pa.Table) -> None:
-        """Keep the rows of a cell: all of them or, if interrupted, none.
-
-        Parameters
-        ----------
-        kind : str
-            Which pass.
-        cell : Cell
-            Which cell.
-        table : pyarrow.Table
-            Its rows.
-        """
+        """Keep the rows of a cell: all of them or, if interrupted, none."""
         self.write_table(_part_name(kind, cell), table)
 
     def read_part(self, kind: str, cell: Cell, rows: int) -> pa.Table:
         """Return the rows of a cell.
 
-        Parameters
-        ----------
-        kind : str
-            Which pass.
-        cell : Cell
-            Which cell.
-        rows : int
-            How many rows there have to be.
-
-        Raises
-        ------
-        StudyError
-            If the file is damaged.
+        - Raises StudyError if the file is damaged.
         """
         file = self.path / _part_name(kind, cell)
         try:
@@ -139,45 +93,19 @@ class StudyFolder(NamedTuple):
         return table
 
     def write_table(self, name: str, table: pa.Table) -> None:
-        """Write a Parquet file atomically.
-
-        Parameters
-        ----------
-        name : str
-            Its path below the folder.
-        table : pyarrow.Table
-            What to write.
-        """
+        """Write a Parquet file atomically."""
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, write_page_checksum=True)
         self.write_bytes(name, buffer.getvalue().to_pybytes())
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a text file atomically.
-
-        Parameters
-        ----------
-        name : str
-            Its path below the folder.
-        text : str
-            What to write.
-        """
+        """Write a text file atomically."""
         self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write a file atomically: readers find it complete or not at all.
 
-        Parameters
-        ----------
-        name : str
-            Its path below the folder.
-        data : bytes
-            What to write.
-
-        Raises
-        ------
-        StudyError
-            If it cannot be written.
+        - Raises StudyError if it cannot be written.
         """
         file = self.path / name
         try:

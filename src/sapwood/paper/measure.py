@@ -50,23 +50,11 @@ class TimeRow(NamedTuple):
 
 
 def measure_splits(cell: Cell, runs: int, factories: Sequence[Factory]) -> pa.Table:
-    """Let every observer watch every run of a cell and propose a split.
+    """Let every observer watch every run of a cell and propose a split; E-BST has to be among them.
 
-    Parameters
-    ----------
-    cell : Cell
-        Which data.
-    runs : int
-        How many samples of it.
-    factories : sequence of Factory
-        The observers. E-BST has to be among them.
-
-    Returns
-    -------
-    pyarrow.Table
-        A row for each run and observer: the merit (equation 1 of the paper, with n − 1), the
-        threshold and its difference from E-BST's, the elements and bytes. The same to the last
-        bit each time.
+    - Returns a row for each run and observer: the merit (equation 1 of the paper, with n − 1), the
+      threshold and its difference from E-BST's, the elements and bytes. The same to the last bit
+      each time.
     """
     rows: list[SplitRow] = []
     for run in range(runs):
@@ -95,12 +83,7 @@ def measure_splits(cell: Cell, runs: int, factories: Sequence[Factory]) -> pa.Ta
 def variance_reduction(total: Moments, split: Split | None) -> float:
     """Return the paper's merit of a split: equation 1, its signs put right.
 
-    Parameters
-    ----------
-    total : Moments
-        Of all y.
-    split : Split or None
-        None has the merit 0.
+    - `split`: None has the merit 0.
     """
     if split is None:
         return 0.0
@@ -114,19 +97,7 @@ def variance_reduction(total: Moments, split: Split | None) -> float:
 def measure_times(cell: Cell, runs: int, factories: Sequence[Factory]) -> pa.Table:
     """Time how every observer watches every run of a cell, and how it proposes a split.
 
-    Parameters
-    ----------
-    cell : Cell
-        Which data.
-    runs : int
-        How many samples of it.
-    factories : sequence of Factory
-        The observers.
-
-    Returns
-    -------
-    pyarrow.Table
-        A row for each run and observer.
+    - Returns a row for each run and observer.
 
     Notes
     -----
@@ -172,14 +143,9 @@ class _Stopwatch:
     ) -> None:
         """Measure once more, unless enough was measured.
 
-        Parameters
-        ----------
-        turn : int
-            The first one, 0, goes on until it is known how many calls make a turn.
-        subjects : callable
-            Makes the given number of observers, before the timer starts.
-        call : callable
-            The function to time; it is called with an observer.
+        - `turn`: the first one, 0, goes on until it is known how many calls make a turn.
+        - `subjects`: makes the given number of observers, before the timer starts.
+        - `call`: the function to time; it is called with an observer.
         """
         if self._spent >= LONG_ENOUGH:
             return

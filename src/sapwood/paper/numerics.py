@@ -150,12 +150,9 @@ def _two_pass(y: FloatArray) -> float:
 def measure_numerics() -> pd.DataFrame:
     """Try every method on every scenario, offset and seed.
 
-    Returns
-    -------
-    pandas.DataFrame
-        With the largest relative error of a side's variance, the share of variances
-        that are negative, and the regret: the share of the best merit that is lost by
-        choosing the cut with that method's variances.
+    The frame has the largest relative error of a side's variance, the share of variances that are
+    negative, and the regret: the share of the best merit that is lost by choosing the cut with
+    that method's variances.
     """
     return pd.DataFrame(_rows())
 
@@ -196,13 +193,7 @@ def _left_over(sides: Sides) -> FloatArray:
 
 
 def draw_numerics(measured: pd.DataFrame) -> Figure:
-    """Draw the error of the variance and the regret of the cut by offset.
-
-    Parameters
-    ----------
-    measured : pandas.DataFrame
-        What `measure_numerics` returns.
-    """
+    """Draw the error of the variance and the regret of the cut by offset."""
     looks = looks_of(list(METHODS))
     with mpl.rc_context(SETTINGS):
         drawn = figure(9.0, 6.2)
@@ -232,13 +223,7 @@ def _draw_row(panels: Sequence[mpl.axes.Axes], points: pd.DataFrame, name: str, 
 
 
 def describe_numerics(measured: pd.DataFrame) -> str:
-    """Describe the error of each method, and from which offset on it chooses a worse cut.
-
-    Parameters
-    ----------
-    measured : pandas.DataFrame
-        What `measure_numerics` returns.
-    """
+    """Describe the error of each method, and from which offset on it chooses a worse cut."""
     sentences = []
     for scenario in SCENARIOS:
         chosen = measured[measured["scenario"] == scenario.name]

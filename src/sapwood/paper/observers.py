@@ -54,17 +54,10 @@ OURS = {AUTO: Factory(AUTO, lambda sd: QuantizerObserver())}
 def find_contender(name: str) -> Factory:
     """Return the factory of an observer.
 
-    Parameters
-    ----------
-    name : str
-        One of `PAPERS` or `OURS`, or ``module:factory``: a class or function that makes an empty
-        observer. If it has a required argument it is given the standard deviation of x, as the
-        paper's σ/2 and σ/3 are; otherwise it is called without.
-
-    Raises
-    ------
-    StudyError
-        If there is no such factory, or what it makes is no observer.
+    - `name`: one of `PAPERS` or `OURS`, or ``module:factory``: a class or function that makes an
+      empty observer. If it has a required argument it is given the standard deviation of x, as the
+      paper's σ/2 and σ/3 are; otherwise it is called without.
+    - Raises StudyError if there is no such factory, or what it makes is no observer.
 
     Examples
     --------

@@ -43,16 +43,10 @@ class Distribution(NamedTuple):
 class Cell(NamedTuple):
     """One combination of the study's factors.
 
-    Attributes
-    ----------
-    n : int
-        Rows of the sample.
-    distribution : str
-        The name of one of `DISTRIBUTIONS`.
-    target : str
-        "lin" or "cub".
-    noisy : bool
-        Whether a tenth of the rows has noise on x.
+    - `n`: rows of the sample.
+    - `distribution`: the name of one of `DISTRIBUTIONS`.
+    - `target`: "lin" or "cub".
+    - `noisy`: whether a tenth of the rows has noise on x.
     """
 
     n: int
@@ -139,10 +133,7 @@ TARGETS = {"lin": _linear, "cub": _cubic}
 def all_cells(sizes: Sequence[int]) -> list[Cell]:
     """Return every cell of the study for some sample sizes, 36 for each size.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Such as ``FULL.sizes``.
+    - `sizes`: such as ``FULL.sizes``.
 
     Examples
     --------
@@ -155,17 +146,8 @@ def all_cells(sizes: Sequence[int]) -> list[Cell]:
 def sample(cell: Cell, run: int) -> Sample:
     """Draw the rows of one run of a cell.
 
-    Parameters
-    ----------
-    cell : Cell
-        Which kind of data.
-    run : int
-        From 0 on; each run is another sample.
-
-    Returns
-    -------
-    Sample
-        The same for the same arguments, on any machine and in any order of calls.
+    - `run`: from 0 on; each run is another sample.
+    - Returns the same for the same arguments, on any machine and in any order of calls.
 
     Examples
     --------

@@ -44,12 +44,8 @@ RANKS: dict[str, dict[str, float]] = {
 def differ_in_paper(metric: str, first: str, second: str) -> bool:
     """Return whether the paper finds two observers significantly different.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `RANKS`.
-    first, second : str
-        Names of observers.
+    - `metric`: a key of `RANKS`.
+    - `first`, `second`: names of observers.
 
     Examples
     --------

@@ -25,15 +25,7 @@ td.no { font-weight: bold; background: #fbe3d6; padding-left: 0.4rem; }
 
 
 def render_html(title: str, sections: Sequence[Section]) -> str:
-    """Return the report as one page of HTML, its pictures within.
-
-    Parameters
-    ----------
-    title : str
-        Its title.
-    sections : sequence of Section
-        Its parts.
-    """
+    """Return the report as one page of HTML, its pictures within."""
     links = " ".join(
         f'<a href="#part-{place}">{escape(section.title)}</a>'
         for place, section in enumerate(sections)
@@ -79,15 +71,7 @@ def _html_entry(entry: str) -> str:
 
 
 def render_markdown(title: str, sections: Sequence[Section]) -> str:
-    """Return the report as Markdown, with links to picture files in the same folder.
-
-    Parameters
-    ----------
-    title : str
-        Its title.
-    sections : sequence of Section
-        Its parts.
-    """
+    """Return the report as Markdown, with links to picture files in the same folder."""
     return f"# {title}\n\n" + "\n\n".join(map(_markdown_section, sections)) + "\n"
 
 

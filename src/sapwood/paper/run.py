@@ -35,21 +35,7 @@ class Progress(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """One way through all cells.
-
-    Attributes
-    ----------
-    kind : str
-        The name of its part files.
-    doing : str
-        The text of the progress report.
-    measure : callable
-        Makes the rows of a cell.
-    overhead : float
-        The fixed cost of a run, in rows.
-    alone : bool
-        Whether one process runs at a time.
-    """
+    """One way through all cells."""
 
     kind: str
     doing: str
@@ -77,26 +63,11 @@ def run_study(
 ) -> pd.DataFrame:
     """Run what is missing of a study, and gather all of it.
 
-    Parameters
-    ----------
-    folder : StudyFolder
-        Where the study is kept; cells that are done are not run again.
-    plan : Plan
-        Which sizes, and how many runs.
-    observers : sequence of str
-        Names for `find_contender`.
-    report_progress : callable
-        Called for every cell that is done.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each cell, run and observer; also written as ``results.parquet``.
-
-    Raises
-    ------
-    StudyError
-        If the folder cannot be used, a part is damaged, or an observer is unknown or fails.
+    - `folder`: where the study is kept; cells that are done are not run again.
+    - `observers`: names for `find_contender`.
+    - Returns one row for each cell, run and observer; also written as ``results.parquet``.
+    - Raises StudyError if the folder cannot be used, a part is damaged, or an observer is unknown
+      or fails.
     """
     for name in observers:
         find_contender(name)

@@ -46,14 +46,8 @@ METRICS = (
 class Comparison(NamedTuple):
     """How some observers rank by one metric.
 
-    Attributes
-    ----------
-    metric : Metric
-        What they are ranked by.
-    cells : int
-        How many cells the ranks are averaged over.
-    ranking : Ranking
-        Their average ranks, and whether they differ.
+    - `cells`: how many cells the ranks are averaged over.
+    - `ranking`: their average ranks, and whether they differ.
     """
 
     metric: Metric
@@ -72,24 +66,12 @@ class Comparison(NamedTuple):
         return pd.Series(self.ranking.ranks, index=list(self.ranking.models))
 
     def differ(self, first: str, second: str) -> bool:
-        """Return whether two observers differ significantly.
-
-        Parameters
-        ----------
-        first, second : str
-            Their names.
-        """
+        """Return whether two observers differ significantly."""
         places = [self.ranking.models.index(name) for name in (first, second)]
         return bool(self.tests.pair_p[*places] < ALPHA)
 
     def ahead(self, first: str, second: str) -> bool:
-        """Return whether one observer is significantly better than another.
-
-        Parameters
-        ----------
-        first, second : str
-            Their names.
-        """
+        """Return whether one observer is significantly better than another."""
         return self.differ(first, second) and bool(self.ranks[first] < self.ranks[second])
 
     def like_pairs(self) -> list[tuple[str, str]]:
@@ -100,15 +82,7 @@ class Comparison(NamedTuple):
 def average_over_runs(results: pd.DataFrame) -> pd.DataFrame:
     """Average every metric over the runs of a cell.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        What `run_study` returns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each cell and observer.
+    - Returns a row for each cell and observer.
     """
     grouped = results.drop(columns="run").groupby([*FACTORS, "observer"], sort=False)
     averages: pd.DataFrame = grouped.mean().reset_index()
@@ -118,14 +92,7 @@ def average_over_runs(results: pd.DataFrame) -> pd.DataFrame:
 def compare(averages: pd.DataFrame, metric: Metric, observers: Sequence[str]) -> Comparison:
     """Rank observers within each cell, and test whether they differ.
 
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    metric : Metric
-        What to rank by.
-    observers : sequence of str
-        Which ones; three at least.
+    - `observers`: which ones; three at least.
     """
     table = averages.pivot(index=FACTORS, columns="observer", values=metric.column)
     values = _without_rounding(table[list(observers)])
@@ -134,13 +101,7 @@ def compare(averages: pd.DataFrame, metric: Metric, observers: Sequence[str]) ->
 
 
 def regrets(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the results with the column ``regret``: the share of E-BST's merit that is lost.
-
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        What `run_study` returns.
-    """
+    """Return the results with the column ``regret``: the share of E-BST's merit that is lost."""
     keys = [*FACTORS, "run"]
     best = results.loc[results["observer"] == EXHAUSTIVE, [*keys, "merit"]]
     joined = results.merge(best, on=keys, suffixes=("", "_best"))

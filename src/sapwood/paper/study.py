@@ -1,11 +1,11 @@
 """The whole study in one folder: runs, comparisons, figures and the report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
 import pyarrow as pa
+from matplotlib.figure import Figure
 
 from sapwood.paper import figures, findings
 from sapwood.paper.contents import Picture, Section, Table
@@ -15,7 +15,7 @@ from sapwood.paper.observers import OURS, PAPERS
 from sapwood.paper.protocol import Plan
 from sapwood.paper.report import render_html, render_markdown
 from sapwood.paper.run import Progress, run_study
-from sapwood.paper.statistics import METRICS, Comparison, average_over_runs, compare, regrets
+from sapwood.paper.statistics import METRICS, average_over_runs, compare, regrets
 from sapwood.paper.style import save
 
 __all__ = ["REPORT", "SUMMARY", "Outcome", "reproduce"]
@@ -23,6 +23,17 @@ __all__ = ["REPORT", "SUMMARY", "Outcome", "reproduce"]
 TITLE = "The Quantizer Observer's paper, reproduced"
 REPORT = "report.html"
 SUMMARY = "summary.md"
+CAPTIONS = {
+    "metrics": "Averages by sample size: merit, elements, observation time and query time, for the "
+    "linear and the cubic target (the paper's figure 1).",
+    "ranks": "Critical-difference diagrams of the paper's observers (its figures 2, 4, 5 and 6). "
+    "Bars join observers that do not differ significantly; rings are the paper's ranks.",
+    "ranks-all": "The same diagrams with the observers that the paper does not have.",
+    "differences": "How far split points lie from E-BST's (the paper's figure 3); the axis is "
+    "logarithmic beyond ±0.001.",
+    "regret": "The share of E-BST's merit that is lost, against the bytes that an observer takes.",
+    "numerics": "The error of a variance and the regret of the cut chosen by it (section 3).",
+}
 
 
 class Outcome(NamedTuple):
@@ -40,21 +51,10 @@ def reproduce(
 ) -> Outcome:
     """Run the paper's study, or what is missing of it, and write everything into a folder.
 
-    Parameters
-    ----------
-    path : Path
-        The folder. An interrupted study in it is resumed.
-    plan : Plan
-        `protocol.FULL` or `protocol.QUICK`.
-    more_observers : sequence of str
-        Observers in addition to the paper's five and ours, as ``module:factory``.
-    report_progress : callable
-        Called with the progress of the study.
-
-    Raises
-    ------
-    StudyError
-        With a message of one line.
+    - `path`: the folder. An interrupted study in it is resumed.
+    - `plan`: `protocol.FULL` or `protocol.QUICK`.
+    - `more_observers`: observers in addition to the paper's five and ours, as ``module:factory``.
+    - Raises StudyError with a message of one line.
     """
     folder = StudyFolder(path)
     observers = list(dict.fromkeys([*PAPERS, *OURS, *more_observers]))
@@ -63,103 +63,64 @@ def reproduce(
     papers = [compare(averages, metric, list(PAPERS)) for metric in METRICS]
     everyone = [compare(averages, metric, observers) for metric in METRICS]
     checks = findings.check_study(papers, everyone, averages)
+    with_regret, numerics = regrets(results), measure_numerics()
+    folder.write_table("numerics.parquet", pa.Table.from_pandas(numerics, preserve_index=False))
+
+    def illustrated(
+        title: str, name: str, drawn: Figure, texts: Iterable[str], *tables: Table
+    ) -> Section:
+        picture = Picture(name, CAPTIONS[name], save(folder, name, drawn))
+        return Section(title, [*texts], [picture], [*tables])
+
     sections = [
-        _verdict_section(checks, papers[0].cells),
-        _metrics_section(folder, averages, observers),
-        _ranks_section(folder, papers, observers),
-        _everyone_section(folder, everyone, observers),
-        _differences_section(folder, averages, observers),
-        _regret_section(folder, regrets(results), observers),
-        _numerics_section(folder),
+        Section(
+            "What holds",
+            [findings.describe_verdict(checks, papers[0].cells)],
+            [],
+            [findings.verdict_table(checks)],
+        ),
+        illustrated(
+            "Average results",
+            "metrics",
+            figures.draw_metrics(averages, observers),
+            [findings.describe_metrics(averages, observers)],
+        ),
+        illustrated(
+            "The paper's ranks and ours",
+            "ranks",
+            figures.draw_ranks(papers, observers),
+            map(findings.describe_ranks, papers),
+            *map(findings.paper_table, papers),
+        ),
+        illustrated(
+            "All observers ranked",
+            "ranks-all",
+            figures.draw_ranks(everyone, observers),
+            map(findings.describe_ranks, everyone),
+            findings.rank_table(everyone, observers),
+        ),
+        illustrated(
+            "Split points",
+            "differences",
+            figures.draw_differences(averages, observers),
+            [findings.describe_differences(averages)],
+            findings.difference_table(averages, observers),
+        ),
+        illustrated(
+            "Regret against bytes",
+            "regret",
+            figures.draw_regret(with_regret, observers),
+            [findings.describe_regret(with_regret)],
+            findings.regret_table(with_regret, observers),
+        ),
+        illustrated(
+            "Robust variances", "numerics", draw_numerics(numerics), [describe_numerics(numerics)]
+        ),
         _circumstances_section(folder, plan, observers),
     ]
     folder.write_text(SUMMARY, render_markdown(TITLE, sections))
     folder.write_text(REPORT, render_html(TITLE, sections))
     return Outcome(checks, path / REPORT)
-
-
-def _verdict_section(checks: Sequence[findings.Check], cells: int) -> Section:
-    text = findings.describe_verdict(checks, cells)
-    return Section("What holds", [text], [], [findings.verdict_table(checks)])
-
-
-def _metrics_section(
-    folder: StudyFolder, averages: pd.DataFrame, observers: Sequence[str]
-) -> Section:
-    svg = save(folder, "metrics", figures.draw_metrics(averages, observers))
-    caption = (
-        "Averages by sample size: merit, elements, observation time and query time, for the "
-        "linear and the cubic target (the paper's figure 1)."
-    )
-    text = findings.describe_metrics(averages, observers)
-    return Section("Average results", [text], [Picture("metrics", caption, svg)], [])
-
-
-def _ranks_section(
-    folder: StudyFolder, papers: Sequence[Comparison], observers: Sequence[str]
-) -> Section:
-    svg = save(folder, "ranks", figures.draw_ranks(papers, observers))
-    caption = (
-        "Critical-difference diagrams of the paper's observers (its figures 2, 4, 5 and 6). Bars "
-        "join observers that do not differ significantly; rings are the paper's ranks."
-    )
-    return Section(
-        "The paper's ranks and ours",
-        [findings.describe_ranks(each) for each in papers],
-        [Picture("ranks", caption, svg)],
-        [findings.paper_table(each) for each in papers],
-    )
-
-
-def _everyone_section(
-    folder: StudyFolder, everyone: Sequence[Comparison], observers: Sequence[str]
-) -> Section:
-    svg = save(folder, "ranks-all", figures.draw_ranks(everyone, observers))
-    caption = "The same diagrams with the observers that the paper does not have."
-    return Section(
-        "All observers ranked",
-        [findings.describe_ranks(each) for each in everyone],
-        [Picture("ranks-all", caption, svg)],
-        [findings.rank_table(everyone, observers)],
-    )
-
-
-def _differences_section(
-    folder: StudyFolder, averages: pd.DataFrame, observers: Sequence[str]
-) -> Section:
-    svg = save(folder, "differences", figures.draw_differences(averages, observers))
-    caption = (
-        "How far split points lie from E-BST's (the paper's figure 3); the axis is logarithmic "
-        "beyond ±0.001."
-    )
-    return Section(
-        "Split points",
-        [findings.describe_differences(averages)],
-        [Picture("differences", caption, svg)],
-        [findings.difference_table(averages, observers)],
-    )
-
-
-def _regret_section(
-    folder: StudyFolder, with_regret: pd.DataFrame, observers: Sequence[str]
-) -> Section:
-    svg = save(folder, "regret", figures.draw_regret(with_regret, observers))
-    caption = "The share of E-BST's merit that is lost, against the bytes that an observer takes."
-    return Section(
-        "Regret against bytes",
-        [findings.describe_regret(with_regret)],
-        [Picture("regret", caption, svg)],
-        [findings.regret_table(with_regret, observers)],
-    )
-
-
-def _numerics_section(folder: StudyFolder) -> Section:
-    measured = measure_numerics()
-    folder.write_table("numerics.parquet", pa.Table.from_pandas(measured, preserve_index=False))
-    svg = save(folder, "numerics", draw_numerics(measured))
-    caption = "The error of a variance and the regret of the cut chosen by it (section 3)."
-    picture = Picture("numerics", caption, svg)
-    return Section("Robust variances", [describe_numerics(measured)], [picture], [])
 
 
 def _circumstances_section(folder: StudyFolder, plan: Plan, observers: Sequence[str]) -> Section:

@@ -46,37 +46,21 @@ class Look(NamedTuple):
 def looks_of(observers: Sequence[str]) -> dict[str, Look]:
     """Give every observer a look of its own.
 
-    Parameters
-    ----------
-    observers : sequence of str
-        Their names, in an order that is the same for all figures.
+    - `observers`: their names, in an order that is the same for all figures.
     """
     looks = map(Look, cycle(COLOURS), cycle(MARKERS), cycle(DASHES), cycle(HATCHES))
     return dict(zip(observers, looks, strict=False))
 
 
 def figure(width: float, height: float) -> Figure:
-    """Return an empty figure.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-    """
+    """Return an empty figure."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(folder: StudyFolder, name: str, drawn: Figure) -> bytes:
     """Write a figure as PNG and SVG, and return the SVG.
 
-    Parameters
-    ----------
-    folder : StudyFolder
-        It goes to ``figures`` below it.
-    name : str
-        Without a suffix.
-    drawn : Figure
-        What to write.
+    - `folder`: it goes to ``figures`` below it.
     """
     pictures = {}
     for suffix in ("png", "svg"):
@@ -90,11 +74,5 @@ def save(folder: StudyFolder, name: str, drawn: Figure) -> bytes:
 
 
 def to_data_uri(svg: bytes) -> str:
-    """Return a picture as an address that contains it.
-
-    Parameters
-    ----------
-    svg : bytes
-        The picture.
-    """
+    """Return a picture as an address that contains it."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")

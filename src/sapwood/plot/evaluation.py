@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sapwood.evaluate.result import BASELINES, Evaluation
 from sapwood.formatting import plain
+from sapwood.plot.chart import EmptyChartError, chart
 from sapwood.plot.clock import (
     Along,
     along_of,
@@ -122,8 +123,7 @@ def learning_curve(
     labels = ["exponentially weighted", "all rows", *(BASELINES[best] for _ in rivals if best)]
     if not alone:
         ways = [Line2D([], [], color=MUTED, linestyle=dash) for dash in ("-", "--")]
-        handles = [*weighted, *ways]
-        labels = [*(plain(name, 24) for name in named), *labels]
+        handles, labels = [*weighted, *ways], [*(plain(name, 24) for name in named), *labels]
     if measure == "r2":
         handles.append(ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2))
         labels.append("mean alone")
@@ -133,21 +133,14 @@ def learning_curve(
     return ax
 
 
-def speed(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+@chart
+def speed(evaluation: Evaluation, ax: Axes) -> None:
     """Draw how many rows a second were read, predicted, learned and scored.
 
     A stream is read in chunks, at which the time jumps: so each point is of the last two chunks
     or of a twentieth of all rows, whichever is more.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
     """
     _check(evaluation)
-    ax = axis(ax)
     rows = np.append(0, evaluation.curve["row"])
     seconds = np.append(0.0, evaluation.speed[:, 0])
     span = max(2 * MOST_ROWS, int(rows[-1]) // 20)
@@ -163,84 +156,48 @@ def speed(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     if evaluation.rows_per_second > 0:
         mean = ax.axhline(evaluation.rows_per_second, color=MUTED, linestyle=":", linewidth=1.2)
         legend(ax, [*lines, mean], [f"last {short(float(f'{span:.2g}'))} rows", "all rows"])
-    return ax
 
 
-def leaves(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw how many leaves the model had.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
+@chart
+def leaves(evaluation: Evaluation, ax: Axes) -> None:
+    """Draw how many leaves the model had."""
     _check(evaluation)
-    ax = axis(ax)
     _draw_size(ax, evaluation, evaluation.curve["leaves"], "leaves", color=BLUE)
-    return ax
 
 
-def memory(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw how much memory the model took.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
+@chart
+def memory(evaluation: Evaluation, ax: Axes) -> None:
+    """Draw how much memory the model took."""
     _check(evaluation)
-    ax = axis(ax)
     curve = evaluation.curve
     megabytes = np.where(curve["bytes"] < 0, np.nan, curve["bytes"] / 1e6)
     _draw_size(ax, evaluation, megabytes, "memory (MB)", color=ORANGE, linestyle="--")
-    return ax
 
 
-def size(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the leaves of the model, and its memory by an axis at the right.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
-    ax = leaves(evaluation, ax)
+@chart
+def size(evaluation: Evaluation, ax: Axes) -> None:
+    """Draw the leaves of the model, and its memory by an axis at the right."""
+    leaves(evaluation, ax)
     curve = evaluation.curve
     if len(curve) and curve["bytes"][-1] >= 0:
         other = memory(evaluation, right_axis(ax))
         lines = [*ax.get_lines()[:1], *other.get_lines()[:1]]
         legend(ax, lines, ["leaves", "memory"][-len(lines) :])
-    return ax
 
 
-def rejected(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw where in the stream rows were rejected.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
+@chart
+def rejected(evaluation: Evaluation, ax: Axes) -> None:
+    """Draw where in the stream rows were rejected."""
     _check(evaluation)
-    ax = axis(ax)
     where = evaluation.rejected.where
-    if evaluation.rejected.count == 0 or len(where) == 0:
-        note(ax, "no row was rejected")
-    else:
-        ax.stairs(where[:, 1], np.append(0, where[:, 0]), fill=True, color=ORANGE)
-        ax.set_xlim(0, where[-1, 0])
     label_axes(ax, "rows read", "rows rejected")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    if evaluation.rejected.count == 0 or len(where) == 0:
+        ax.set_ylim(bottom=0)
+        raise EmptyChartError("no row was rejected")
+    ax.stairs(where[:, 1], np.append(0, where[:, 0]), fill=True, color=ORANGE)
+    ax.set_xlim(0, where[-1, 0])
     ax.set_ylim(bottom=0)
-    return ax
 
 
 def _check(evaluation: Any) -> None:

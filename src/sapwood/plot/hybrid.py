@@ -5,29 +5,21 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, note
+from sapwood.plot.chart import EmptyChartError, chart
+from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, label_axes, legend
 
 __all__ = ["hybrid_errors", "hybrid_weights"]
 
 COLOURS = {"online": BLUE, "corrector": GREEN, "batch": ORANGE}
 
 
-def hybrid_weights(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the weights of the online model, the corrector and the batch model over time.
-
-    Parameters
-    ----------
-    model : HybridRegressor
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
-    ax = axis(ax)
+@chart
+def hybrid_weights(model: Any, ax: Axes) -> None:
+    """Draw the weights of the online model, the corrector and the batch model over time."""
     label_axes(ax, "rows", "weight")
     history = model.weight_history
     if not len(history["row"]):
-        note(ax, "fewer than 200 rows")
-        return ax
+        raise EmptyChartError("fewer than 200 rows")
     handles = []
     for name, colour in COLOURS.items():
         handles += ax.plot(history["row"], history[name], color=colour, linewidth=1.4, label=name)
@@ -39,36 +31,18 @@ def hybrid_weights(model: Any, ax: Axes | None = None) -> Axes:
         handles, names = [*handles, marks], [*names, "refit used"]
     ax.set_ylim(-0.02, 1.02)
     legend(ax, handles, names)
-    return ax
 
 
-def hybrid_errors(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the recent errors of the online model, the batch model and the hybrid over time.
-
-    Parameters
-    ----------
-    model : HybridRegressor
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
-    ax = axis(ax)
+@chart
+def hybrid_errors(model: Any, ax: Axes) -> None:
+    """Draw the recent errors of the online model, the batch model and the hybrid over time."""
     label_axes(ax, "rows", "recent RMSE")
     history = model.weight_history
-    lines = {
-        "online_rmse": ("online", BLUE),
-        "batch_rmse": ("batch", ORANGE),
-        "rmse": ("hybrid", GREEN),
-    }
+    lines = {"online_rmse": BLUE, "batch_rmse": ORANGE, "rmse": GREEN}
     known = np.isfinite(history["rmse"])
     if not known.any():
-        note(ax, "no prediction was scored yet")
-        return ax
-    handles, names = [], []
-    for column, (name, colour) in lines.items():
-        handles += ax.plot(
-            history["row"][known], history[column][known], color=colour, linewidth=1.4
-        )
-        names.append(name)
-    legend(ax, handles, names)
-    return ax
+        raise EmptyChartError("no prediction was scored yet")
+    rows, handles = history["row"][known], []
+    for column, colour in lines.items():
+        handles += ax.plot(rows, history[column][known], color=colour, linewidth=1.4)
+    legend(ax, handles, ["online", "batch", "hybrid"])

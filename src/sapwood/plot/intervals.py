@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sapwood.evaluate.result import Evaluation, Intervals
 from sapwood.evaluate.sampling import thinned
 from sapwood.formatting import plain
+from sapwood.plot.chart import EmptyChartError, chart
 from sapwood.plot.clock import (
     along_of,
     along_of_rows,
@@ -19,7 +20,7 @@ from sapwood.plot.clock import (
     places_of,
     places_of_recent,
 )
-from sapwood.plot.style import BLUE, MUTED, ORANGE, axis, label_axes, legend, looks_of, note
+from sapwood.plot.style import BLUE, MUTED, ORANGE, fit, label_axes, legend, looks_of
 
 __all__ = ["band", "coverage", "prediction_intervals"]
 
@@ -31,7 +32,8 @@ BAND_ID = "zoomed-band"
 NOTHING = "the model has no prediction intervals"
 
 
-def band(evaluation: Evaluation, ax: Axes | None = None, most: int = 150) -> Axes:
+@chart
+def band(evaluation: Evaluation, ax: Axes, most: int = 150) -> None:
     """Draw the last rows: actual values, predictions, and prediction intervals of the widest level.
 
     Parameters
@@ -44,26 +46,24 @@ def band(evaluation: Evaluation, ax: Axes | None = None, most: int = 150) -> Axe
     most : int
         How many rows are drawn at the most.
     """
-    ax = axis(ax)
     label_axes(ax, "rows", plain(evaluation.target, 24))
     intervals = evaluation.intervals
     if intervals is None or len(intervals.recent) < 2:
-        note(ax, NOTHING)
-        return ax
+        raise EmptyChartError(NOTHING)
     rows = intervals.recent[-most:]
     along = along_of_rows(rows)
     x = places_of_recent(rows, along)
     _shade(ax, x, rows)
     line = ax.plot(x, rows["prediction"], color=BLUE, linewidth=1.1, label="predicted")
     _draw_actual(ax, x, rows, 3.0)
-    _fit(ax, np.concatenate([rows["y"], rows["lower"], rows["upper"]]))
+    fit(ax, rows["y"], rows["lower"], rows["upper"], beyond=0.2)
     handles = [*line, *_handles()]
     legend(ax, handles, ["predicted", _name(intervals), "actual", "actual, outside"])
     label_along(ax, along)
-    return ax
 
 
-def prediction_intervals(evaluation: Evaluation, ax: Axes | None = None, most: int = 500) -> Axes:
+@chart
+def prediction_intervals(evaluation: Evaluation, ax: Axes, most: int = 500) -> None:
     """Draw actual values and prediction intervals of the widest level, over the whole stream.
 
     Parameters
@@ -76,22 +76,19 @@ def prediction_intervals(evaluation: Evaluation, ax: Axes | None = None, most: i
     most : int
         How many rows of the sample are drawn at the most.
     """
-    ax = axis(ax)
     label_axes(ax, "rows", plain(evaluation.target, 24))
     intervals = evaluation.intervals
     if intervals is None or len(intervals.sample) < 2:
-        note(ax, NOTHING)
-        return ax
+        raise EmptyChartError(NOTHING)
     rows = intervals.sample[thinned(len(intervals.sample), most)]
     along = along_of(evaluation)
     x = places_of(rows["row"], rows["time"], along)
     _shade(ax, x, rows)
     _draw_actual(ax, x, rows, 2.5)
-    _fit(ax, np.concatenate([rows["y"], rows["lower"], rows["upper"]]))
+    fit(ax, rows["y"], rows["lower"], rows["upper"], beyond=0.2)
     legend(ax, _handles(), [_name(intervals), "actual", "actual, outside"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
-    return ax
 
 
 def _shade(ax: Axes, x: FloatArray, rows: NDArray[Any]) -> None:
@@ -123,30 +120,16 @@ def _name(intervals: Intervals) -> str:
     return f"{100 * max(intervals.levels):g} % prediction interval"
 
 
-def _fit(ax: Axes, values: FloatArray) -> None:
-    """Let an axis show nearly all values."""
-    ax.margins(x=0)
-    low, high = np.nanpercentile(values, [0.2, 99.8])
-    spread = float(high - low) or abs(float(high)) or 1.0
-    ax.set_ylim(low - 0.08 * spread, high + 0.08 * spread)
-
-
-def coverage(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+@chart
+def coverage(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the exponentially weighted coverage of the prediction intervals, for each level.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. Dotted lines are the nominal levels.
+    Dotted lines are the nominal levels.
     """
-    ax = axis(ax)
     label_axes(ax, "rows", "coverage, exp. weighted")
     intervals = evaluation.intervals
     if intervals is None or not len(intervals.curve):
-        note(ax, NOTHING)
-        return ax
+        raise EmptyChartError(NOTHING)
     along = along_of(evaluation)
     x = places_of(intervals.curve["row"], evaluation.beside["time"], along)
     names = [f"{level:g}" for level in intervals.levels]
@@ -164,4 +147,3 @@ def coverage(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     legend(ax, handles, [*titles, "nominal level"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
-    return ax

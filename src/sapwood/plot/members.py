@@ -5,13 +5,15 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation, MemberHistory
+from sapwood.plot.chart import EmptyChartError, chart
 from sapwood.plot.clock import along_of, places_of_rows, start_axis
-from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, note
+from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, label_axes, legend
 
 __all__ = ["member_ages", "member_errors"]
 
 
-def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+@chart
+def member_errors(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the errors of an ensemble's trees, and that of their combined prediction.
 
     Errors of several targets are in units of their standard deviations; there is no curve of the
@@ -24,13 +26,11 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     ax : matplotlib.axes.Axes, optional
         Where to draw.
     """
-    ax = axis(ax)
     curve = evaluation.curve  # of one target
     label_axes(ax, "rows", "recent RMSE" if len(curve) else "recent RMSE, standardized")
     history = evaluation.members
     if history is None:
-        note(ax, "the model has no members")
-        return ax
+        raise EmptyChartError("the model has no members")
     along = along_of(evaluation)
     x = places_of_rows(history.rows, evaluation, along)
     errors = np.where(np.isfinite(history.errors), history.errors, np.nan)
@@ -60,23 +60,15 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     known = np.concatenate([errors[len(errors) // 10 :].ravel(), together[len(together) // 10 :]])
     known = known[np.isfinite(known)]
     ax.set_ylim(0, 1.1 * float(known.max()) if len(known) and known.max() > 0 else None)
-    return ax
 
 
-def member_ages(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the ages of an ensemble's trees: a line falls to 0 where a tree is replaced.
-
-    Parameters
-    ----------
-    evaluation, ax
-        As for `member_errors`.
-    """
-    ax = axis(ax)
+@chart
+def member_ages(evaluation: Evaluation, ax: Axes) -> None:
+    """Draw the ages of an ensemble's trees: a line falls to 0 where a tree is replaced."""
     label_axes(ax, "rows", "age in rows")
     history = evaluation.members
     if history is None:
-        note(ax, "the model has no members")
-        return ax
+        raise EmptyChartError("the model has no members")
     along = along_of(evaluation)
     x = places_of_rows(history.rows, evaluation, along)
     lines = ax.plot(x, history.ages[:, :-1], color=MUTED, linewidth=0.9, label="_")
@@ -84,7 +76,6 @@ def member_ages(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     legend(ax, [lines[0], *candidate], ["members", "candidate"])
     start_axis(ax, along)
     ax.set_ylim(bottom=0)
-    return ax
 
 
 def _replaced(history: MemberHistory) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -115,7 +115,7 @@ def picture_of(model: Any) -> TreePicture | None:
 
 
 def observer(watched: Observer, ax: Axes | None = None) -> Axes:
-    """Draw what an observer has seen: its slots, and the merit of each cut between them.
+    """Draw an observer: its slots, and the merit of each split point between them.
 
     Parameters
     ----------
@@ -223,8 +223,8 @@ def tree(
     ax : matplotlib.axes.Axes, optional
         Where to draw; the letters are made to fit it as it is now.
     max_depth : int
-        Nodes at this depth stand for all that is below them; the root is at depth 0. For a whole
-        tree, `HoeffdingTreeRegressor.draw` is better.
+        Nodes at this depth are shown without the nodes below them; the root has depth 0. For a
+        whole tree, `HoeffdingTreeRegressor.draw` is better.
     digits : int
         Significant digits of a number. Thresholds get two more.
     """
@@ -252,31 +252,39 @@ def tree(
             start = (from_x + from_wide / 2, from_y + draw.HEIGHT)
             thick = draw.thickness(picture, box.node)
             _connect(ax, start, (x + wide / 2, y), thick, scale)
-        fill = "#ffffff" if box.look == "split" else draw.colour(below.mean[box.node], low, high)
-        ax.add_patch(
-            FancyBboxPatch(
-                (x, y),
-                wide,
-                draw.HEIGHT,
-                boxstyle=f"round,pad=0,rounding_size={10 if box.look == 'split' else 2}",
-                facecolor=fill,
-                edgecolor=MUTED,
-                linewidth=scale,
-                linestyle="--" if box.look == "folded" else "-",
-            )
-        )
-        for text, at, letters in ((box.title, 14, draw.LARGE), (box.detail, 30, draw.SMALL)):
-            ax.text(
-                x + wide / 2,
-                y + at,
-                text,
-                ha="center",
-                va="center",
-                size=letters * scale * 0.9,  # matplotlib's own letters are wider
-                color=draw.ink_on(fill),
-                parse_math=False,
-            )
+        colour = draw.colour(below.mean[box.node], low, high)
+        _draw_box(ax, box, (x, y, wide), "#ffffff" if box.look == "split" else colour, scale)
     return ax
+
+
+def _draw_box(
+    ax: Axes, box: draw.Box, frame: tuple[float, float, float], fill: str, scale: float
+) -> None:
+    """Draw a node with its two lines of text."""
+    x, y, wide = frame
+    ax.add_patch(
+        FancyBboxPatch(
+            (x, y),
+            wide,
+            draw.HEIGHT,
+            boxstyle=f"round,pad=0,rounding_size={10 if box.look == 'split' else 2}",
+            facecolor=fill,
+            edgecolor=MUTED,
+            linewidth=scale,
+            linestyle="--" if box.look == "folded" else "-",
+        )
+    )
+    for text, at, letters in ((box.title, 14, draw.LARGE), (box.detail, 30, draw.SMALL)):
+        ax.text(
+            x + wide / 2,
+            y + at,
+            text,
+            ha="center",
+            va="center",
+            size=letters * scale * 0.9,  # matplotlib's own letters are wider
+            color=draw.ink_on(fill),
+            parse_math=False,
+        )
 
 
 def _connect(

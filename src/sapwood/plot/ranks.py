@@ -24,26 +24,8 @@ def ranks(
 ) -> Axes:
     """Draw average ranks on a line; models that do not differ significantly are joined by a bar.
 
-    Parameters
-    ----------
-    ranking : Ranking
-        With tests: of enough streams and models.
-    ax : Axes, optional
-        Where to draw.
-    title : str
-        What is written above.
-    colours : mapping of str to str, optional
-        The colours of the models, if they are to be those of other pictures.
-
-    Returns
-    -------
-    Axes
-        The axis.
-
-    Raises
-    ------
-    ValueError
-        If there are no tests.
+    - `colours`: the colours of the models, if they are to be those of other pictures.
+    - Raises ValueError if there are no tests.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from sapwood.evaluate.error_tables import grouped
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.sampling import thinned
 from sapwood.formatting import plain
+from sapwood.plot.chart import EmptyChartError, chart
 from sapwood.plot.clock import (
     DAY,
     along_of,
@@ -23,7 +24,7 @@ from sapwood.plot.clock import (
     places_of_rows,
     start_axis,
 )
-from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, note
+from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, fit, label_axes, legend, range_of
 
 __all__ = [
     "actual_vs_predicted",
@@ -46,7 +47,8 @@ STEPS = 40
 NOTHING = "no row was scored"
 
 
-def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500) -> Axes:
+@chart
+def predictions(evaluation: Evaluation, ax: Axes, most: int = 500) -> None:
     """Draw actual and predicted values, for a sample of rows over the whole stream.
 
     Parameters
@@ -58,22 +60,20 @@ def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500)
     most : int
         How many rows of the sample are drawn at the most.
     """
-    ax = axis(ax)
+    label_axes(ax, "rows", plain(evaluation.target, 24))
     sample = evaluation.sample
     if sample is None or not len(sample.rows):
-        note(ax, NOTHING)
-        label_axes(ax, "rows", plain(evaluation.target, 24))
-        return ax
+        raise EmptyChartError(NOTHING)
     along = along_of(evaluation)
     rows = sample.rows[thinned(len(sample.rows), most)]
     x = places_of(rows["row"], rows["time"], along)
-    _draw_pair(ax, x, rows["y"], rows["prediction"], evaluation)
+    _draw_pair(ax, x, rows["y"], rows["prediction"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
-    return ax
 
 
-def recent(evaluation: Evaluation, ax: Axes | None = None, most: int = 300) -> Axes:
+@chart
+def recent(evaluation: Evaluation, ax: Axes, most: int = 300) -> None:
     """Draw actual and predicted values, for each of the last rows.
 
     Parameters
@@ -85,20 +85,18 @@ def recent(evaluation: Evaluation, ax: Axes | None = None, most: int = 300) -> A
     most : int
         How many rows are drawn at the most; along their times, if they have some.
     """
-    ax = axis(ax)
+    label_axes(ax, "rows", plain(evaluation.target, 24))
     rows = evaluation.recent[-most:]
     if not len(rows):
-        note(ax, NOTHING)
-        label_axes(ax, "rows", plain(evaluation.target, 24))
-        return ax
+        raise EmptyChartError(NOTHING)
     along = along_of_rows(rows)
     x = places_of_recent(rows, along)
-    _draw_pair(ax, x, rows["y"], rows["prediction"], evaluation)
+    _draw_pair(ax, x, rows["y"], rows["prediction"])
     label_along(ax, along)
-    return ax
 
 
-def actual_vs_predicted(evaluation: Evaluation, ax: Axes | None = None, most: int = 1000) -> Axes:
+@chart
+def actual_vs_predicted(evaluation: Evaluation, ax: Axes, most: int = 1000) -> None:
     """Draw actual against predicted values as points; right predictions are on the diagonal.
 
     Parameters
@@ -110,13 +108,11 @@ def actual_vs_predicted(evaluation: Evaluation, ax: Axes | None = None, most: in
     most : int
         How many rows of the sample are drawn at the most.
     """
-    ax = axis(ax)
     target = plain(evaluation.target, 18)
     label_axes(ax, f"predicted {target}", f"actual {target}")
     sample = evaluation.sample
     if sample is None or len(sample.rows) < LEAST_ROWS:
-        note(ax, "too few rows")
-        return ax
+        raise EmptyChartError("too few rows")
     rows = sample.rows[thinned(len(sample.rows), most)]
     ax.plot(
         rows["prediction"],
@@ -129,83 +125,52 @@ def actual_vs_predicted(evaluation: Evaluation, ax: Axes | None = None, most: in
         alpha=0.45,
         label="_rows",
     )
-    low, high = _range(np.concatenate([rows["y"], rows["prediction"]]))
+    low, high = range_of(rows["y"], rows["prediction"])
     diagonal = ax.plot([low, high], [low, high], color=MUTED, linewidth=1.2, label="_diagonal")
     ax.set_xlim(low, high)
     ax.set_ylim(low, high)
     handle = Line2D([], [], color=BLUE, linestyle="", marker=".", markersize=7)
     legend(ax, [handle, *diagonal], ["rows", "actual = predicted"])
-    return ax
 
 
-def residual_histogram(evaluation: Evaluation, ax: Axes | None = None, bins: int = 40) -> Axes:
+@chart
+def residual_histogram(evaluation: Evaluation, ax: Axes, bins: int = 40) -> None:
     """Draw the distribution of residuals: predicted minus actual values.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw: a random sample of its rows.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. The range contains 99 % of the residuals; those beyond are in the first and
-        the last bar.
-    bins : int
-        How many bars there are.
+    The range contains 99 % of the residuals; those beyond are in the first and the last bar. bins :
+    int How many bars there are.
     """
-    ax = axis(ax)
     label_axes(ax, f"residual: prediction − {plain(evaluation.target, 18)}", "rows (%)")
     sample = evaluation.sample
     if sample is None or len(sample.rows) < LEAST_ROWS:
-        note(ax, "too few rows")
-        return ax
+        raise EmptyChartError("too few rows")
     residuals = sample.rows["prediction"] - sample.rows["y"]
     low, high = np.percentile(residuals, [0.5, 99.5])
     if not low < high:
-        note(ax, "all residuals are equal")
-        return ax
+        raise EmptyChartError("all residuals are equal")
     counts, edges = np.histogram(np.clip(residuals, low, high), bins, (low, high))
     ax.stairs(100 * counts / len(residuals), edges, fill=True, color=BLUE, alpha=0.75)
     none = ax.axvline(0.0, color=MUTED, linestyle=":", linewidth=1.2)
     median = ax.axvline(float(np.median(residuals)), color=ORANGE, linewidth=1.2)
     ax.set_xlim(low, high)
     legend(ax, [none, median], ["no error", "median"])
-    return ax
 
 
-def _draw_pair(
-    ax: Axes, x: Any, right: FloatArray, predicted: FloatArray, evaluation: Evaluation
-) -> None:
+def _draw_pair(ax: Axes, x: Any, right: FloatArray, predicted: FloatArray) -> None:
     marker = "o" if len(x) == 1 else ""
     truth = ax.plot(x, right, color=ORANGE, linewidth=1.1, label="actual", marker=marker)
     guess = ax.plot(x, predicted, color=BLUE, linewidth=1.1, label="predicted", marker=marker)
-    label_axes(ax, "rows", plain(evaluation.target, 24))
-    ax.margins(x=0)
-    ax.set_ylim(*_range(np.concatenate([right, predicted])))
+    fit(ax, right, predicted)
     legend(ax, [*truth, *guess], ["actual", "predicted"])
 
 
-def _range(values: FloatArray) -> tuple[float, float]:
-    """Return the range of an axis that shows 99.8 % of some values."""
-    low, high = np.percentile(values, [0.1, 99.9])
-    spread = float(high - low) or abs(float(high)) or 1.0
-    return float(low - 0.08 * spread), float(high + 0.08 * spread)
-
-
-def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the bias over the stream: the mean of predicted minus actual values.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
-    ax = axis(ax)
+@chart
+def bias(evaluation: Evaluation, ax: Axes) -> None:
+    """Draw the bias over the stream: the mean of predicted minus actual values."""
     points = evaluation.beside
     label_axes(ax, "rows", f"prediction − {plain(evaluation.target, 18)}")
     if not len(points):
-        note(ax, NOTHING)
-        return ax
+        raise EmptyChartError(NOTHING)
     along = along_of(evaluation)
     x = places_of(evaluation.curve["row"], points["time"], along)
     weighted = ax.plot(
@@ -220,53 +185,38 @@ def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     legend(ax, [*weighted, *total, none], ["exponentially weighted", "all rows", "none"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
-    return ax
 
 
-def errors_by_prediction(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+@chart
+def errors_by_prediction(evaluation: Evaluation, ax: Axes) -> None:
     """Draw residuals by predicted value: their mean, and the range of 80 % of them.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. The line is the mean over a twelfth of all rows; the band contains 80 % of
-        them, as far as the sample shows.
+    The line is the mean over a twelfth of all rows; the band contains 80 % of them, as far as the
+    sample shows.
     """
-    ax = axis(ax)
     target = plain(evaluation.target, 18)
     label_axes(ax, f"predicted {target}", f"prediction − {target}")
     sample, errors = evaluation.sample, evaluation.errors_by
     if sample is None or errors is None or len(sample.rows) < LEAST_ROWS:
-        note(ax, "too few rows")
-        return ax
+        raise EmptyChartError("too few rows")
     parts = grouped(errors.predictions, BINS)
     order = np.argsort(sample.rows["prediction"], kind="stable")
     shares = np.cumsum(parts["rows"]) / parts["rows"].sum()
     cuts = np.round(shares[:-1] * len(order)).astype(np.intp)
     rows = [sample.rows[part] for part in np.split(order, cuts)]
     _draw_band(ax, parts["prediction"], parts["bias"], rows)
-    return ax
 
 
-def errors_by_hour(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+@chart
+def errors_by_hour(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the errors of rows by the hour of the day.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw; its stream has to have times.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. The line is the mean over all rows; the band contains 80 % of them, as far
-        as the sample shows.
+    The line is the mean over all rows; the band contains 80 % of them, as far as the sample shows.
     """
-    ax = axis(ax)
     label_axes(ax, "hour of the day (UTC)", f"prediction − {plain(evaluation.target, 18)}")
     sample, errors = evaluation.sample, evaluation.errors_by
     if not has_hours(evaluation) or sample is None or errors is None:
-        note(ax, "the stream has no times of day")
-        return ax
+        raise EmptyChartError("the stream has no times of day")
     known = np.flatnonzero(errors.hours["rows"])
     times = sample.rows["time"]
     finite = np.isfinite(times)
@@ -275,7 +225,6 @@ def errors_by_hour(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     _draw_band(ax, known.astype(float), errors.hours["bias"][known], rows)
     ax.set_xlim(known[0], known[-1])
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 3, 6]))
-    return ax
 
 
 def has_hours(evaluation: Evaluation) -> bool:
@@ -299,7 +248,8 @@ def _draw_band(ax: Axes, x: FloatArray, means: FloatArray, parts: list[NDArray[A
     legend(ax, [*line, band, none], ["mean", "80 % of rows", "no error"])
 
 
-def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+@chart
+def importances_over_time(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the importance of features over the stream, for the most important ones at its end.
 
     Parameters
@@ -309,12 +259,12 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
     ax : matplotlib.axes.Axes, optional
         Where to draw.
     """
-    ax = axis(ax)
     label_axes(ax, "rows", "share (%)")
     moments = evaluation.importances
     if not moments or not any(moments[-1][1].values()):
-        note(ax, "the tree has not split yet" if moments else "the model does not report it")
-        return ax
+        raise EmptyChartError(
+            "the tree has not split yet" if moments else "the model does not report it"
+        )
     last = moments[-1][1]
     names = sorted(last, key=lambda name: -last[name])[:FEATURES]
     along = along_of(evaluation)
@@ -329,25 +279,15 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
     legend(ax, lines, [plain(name, 20) for name in names])
     start_axis(ax, along)
     ax.set_ylim(bottom=0)
-    return ax
 
 
-def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw how many leaves the model gained and lost over the stream.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    """
-    ax = axis(ax)
+@chart
+def changes(evaluation: Evaluation, ax: Axes) -> None:
+    """Draw how many leaves the model gained and lost over the stream."""
     label_axes(ax, "rows", "leaves gained, lost")
     curve = evaluation.curve
     if len(curve) < 2 or curve["leaves"][-1] < 0:
-        note(ax, "the model does not report it")
-        return ax
+        raise EmptyChartError("the model does not report it")
     steps = np.diff(curve["leaves"], prepend=1)
     edges = np.unique(np.linspace(0, curve["row"][-1], STEPS + 1).astype(np.int64))
     place = np.clip(np.searchsorted(edges, curve["row"]) - 1, 0, len(edges) - 2)
@@ -362,4 +302,3 @@ def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     ax.set_xlim(x[0], x[-1])
     label_along(ax, along)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    return ax

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
 
 __all__ = [
     "BLUE",
@@ -24,10 +26,12 @@ __all__ = [
     "YELLOW",
     "Look",
     "axis",
+    "fit",
     "label_axes",
     "legend",
     "looks_of",
     "note",
+    "range_of",
     "right_axis",
     "short",
 ]
@@ -107,6 +111,19 @@ def label_axes(ax: Axes, x: str, y: str) -> None:
     for along in (ax.xaxis, ax.yaxis):
         along.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
         along.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+
+
+def range_of(*values: NDArray[np.float64], beyond: float = 0.1) -> tuple[float, float]:
+    """Return the range of an axis that shows all values but a percentage at each end."""
+    low, high = np.nanpercentile(np.concatenate(values), [beyond, 100 - beyond])
+    spread = float(high - low) or abs(float(high)) or 1.0
+    return float(low - 0.08 * spread), float(high + 0.08 * spread)
+
+
+def fit(ax: Axes, *values: NDArray[np.float64], beyond: float = 0.1) -> None:
+    """Let an axis show nearly all values, and begin and end with the curves."""
+    ax.margins(x=0)
+    ax.set_ylim(*range_of(*values, beyond=beyond))
 
 
 def short(value: float) -> str:

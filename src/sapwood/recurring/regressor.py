@@ -27,7 +27,7 @@ ONE = "RecurringRegressor predicts one target; use a model for each"
 
 
 class RecurringRegressor(OneTargetStage):
-    """A model for recurring concepts: it keeps retired models, and one may return after a drift alert.
+    """A model for recurring concepts: keeps retired models, and uses one again if it is better.
 
     At a drift alert of the absolute errors, a copy of the model is kept in a pool, and the model
     continues. For 500 rows, copies of the models of the pool learn the same rows, and their errors
@@ -38,17 +38,18 @@ class RecurringRegressor(OneTargetStage):
     model : HoeffdingTreeRegressor, AdaptiveTreeRegressor or ForestRegressor
         A model of Sapwood of one target.
     pool : int
-        How many retired models are kept, from 1 to 32. The least recently used is dropped first.
+        The largest number of retired models, from 1 to 32. The least recently used one is dropped
+        first.
     max_bytes : int
-        What retired models may occupy; while they are tried, copies of them occupy about as much
-        again. 128 MiB by default.
+        The memory limit of the retired models: 128 MiB by default. During a trial, copies of them
+        need about the same memory again.
 
     Notes
     -----
     It helps if concepts return, such as the modes of a machine, and if labels arrive soon. Until a
-    retired model returns, the predictions are those of the model inside. While four retired models
-    are tried, a row costs about five times as much. The detector looks at the errors every 25 rows,
-    so an alert and a return may each be 25 rows late. The weights of rows do not count for it.
+    retired model returns, the predictions are those of the model inside. During a trial of four
+    retired models, a row takes about five times as long. The detector checks the errors every 25
+    rows, so an alert and a return may each be 25 rows late. It ignores the weights of rows.
 
     References
     ----------
@@ -61,7 +62,7 @@ class RecurringRegressor(OneTargetStage):
     >>> rng = np.random.default_rng(1)
     >>> a, b = rng.random((2, 6_000))
     >>> is_first = np.arange(6_000) // 2_000 != 1
-    >>> y = np.where(is_first, 9 * a, 9 - 9 * a * b) + rng.normal(0, 0.1, 6_000)
+    >>> y = 9 * b * np.where(is_first, np.sin(6 * a), np.cos(9 * a)) + rng.normal(0, 0.1, 6_000)
     >>> model = sapwood.RecurringRegressor(sapwood.HoeffdingTreeRegressor())
     >>> model.learn_many({"a": a, "b": b}, y)
     >>> [event["event"] for event in model.events]

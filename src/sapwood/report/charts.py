@@ -62,26 +62,20 @@ FONT = re.compile(r"font-family:[^;]*;?\s*")
 def chart(
     name: str,
     title: str,
-    draw: Callable[[Axes], object],
+    draw: Callable[..., object],
+    *drawn: Any,
     height: float = HEIGHT,
     is_time: bool = False,
+    **options: Any,
 ) -> str:
     """Return a figure of the page.
 
-    Parameters
-    ----------
-    name : str
-        What the ids of all its parts start with.
-    title : str
-        What is above it, and stands for it where it is not seen.
-    draw : callable
-        Draws on an axis.
-    height : float
-        In inches of 96 pixels.
-    is_time : bool
-        Whether the axis below goes along days since 1970.
+    - `draw`, `drawn`, `options`: draws what is to be drawn on an axis, `ax`.
+    - `title`: what is above it, and stands for it where it is not seen.
+    - `height`: in inches of 96 pixels.
+    - `is_time`: whether the axis below goes along days since 1970.
     """
-    ax, svg = _drawn(name, title, draw, WIDTH, height)
+    ax, svg = _drawn(name, title, lambda ax: draw(*drawn, ax=ax, **options), WIDTH, height)
     lines = _lines(ax, WIDTH, height)
     if lines:
         lines["time"] = is_time
@@ -97,15 +91,8 @@ def zoom_chart(
 ) -> str:
     """Return a figure whose axis below can be zoomed, in two widths of which one is shown.
 
-    Parameters
-    ----------
-    name, title, draw
-        As for `chart`.
-    data : dict
-        The curves in full, as `_lines` returns them, for the page to draw. `band` has the places of
-        two curves between which the page shades, `dots` those that are dots, not lines.
-    words : str
-        What stands after the title.
+    - `data`: the curves in full, as `_lines` returns them, for the page to draw. `band` has the
+      places of two curves between which the page shades, `dots` those that are dots, not lines.
     """
     plots = []
     for kind, width, height in (("wide-only", WIDE, TALL), ("narrow-only", WIDTH, HEIGHT)):
@@ -143,14 +130,7 @@ def _drawn(
 def inline(svg: str, name: str, title: str) -> str:
     """Return an SVG as an element of a page: small, with ids that no other one has.
 
-    Parameters
-    ----------
-    svg : str
-        As matplotlib writes it.
-    name : str
-        What its ids are to start with.
-    title : str
-        What it shows, for readers who do not see it.
+    - `title`: what it shows, for readers who do not see it.
     """
     root = ET.fromstring(svg)
     for parent in list(root.iter()):

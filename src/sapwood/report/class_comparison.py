@@ -1,7 +1,6 @@
 """The report of a comparison of classifiers: ranks, and the metrics of each stream."""
 
 from collections.abc import Mapping
-from functools import partial
 
 from matplotlib.axes import Axes
 
@@ -11,7 +10,7 @@ from sapwood.evaluate.ranking import Ranking
 from sapwood.formatting import plain
 from sapwood.plot.style import looks_of
 from sapwood.report.charts import chart
-from sapwood.report.html import Column, measured, section, table, text
+from sapwood.report.html import Words, measured, section, table, text
 from sapwood.report.page import whole_page
 from sapwood.report.titles import names_of_models, stream_name
 from sapwood.storage.atomic import StrPath, write_atomically
@@ -27,18 +26,9 @@ def write_class_comparison(
 ) -> None:
     """Write the report of a comparison of classifiers: one HTML file that needs nothing else.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write; an old file is replaced at once.
-    results : mapping of streams to mappings of models to evaluations
-        What was found; a text in place of an evaluation is the reason why a model failed.
-    ranking : Ranking
-        The average ranks of models.
-    measure : str
-        What they are ranked by, a key of `CLASS_METRICS`.
-    verdict : str
-        Whether ranks differ.
+    - `path`: where to write; an old file is replaced at once.
+    - `results`: what was found; a text in place of an evaluation is the reason why a model failed.
+    - `measure`: what they are ranked by, a key of `CLASS_METRICS`.
     """
     page = render_class_comparison(results, ranking, measure, verdict)
     write_atomically(path, page.encode())
@@ -47,13 +37,7 @@ def write_class_comparison(
 def render_class_comparison(
     results: Results, ranking: Ranking, measure: str, verdict: str = ""
 ) -> str:
-    """Return what `write_class_comparison` would write.
-
-    Parameters
-    ----------
-    results, ranking, measure, verdict
-        As for `write_class_comparison`.
-    """
+    """Return what `write_class_comparison` would write."""
     names = names_of_models(ranking.models)
     title = CLASS_METRICS[measure].strip()
     parts = [("ranks", "Ranks", _ranks(results, ranking, measure, verdict))]
@@ -70,8 +54,8 @@ def render_class_comparison(
 def _ranks(results: Results, ranking: Ranking, measure: str, verdict: str) -> str:
     """Return the average ranks, the measure on each stream, and whether ranks differ."""
     names = names_of_models(ranking.models)
-    streams = [Column(text(plain(stream_name(stream), 24))) for stream in results]
-    heads = [Column("", numbers=False), Column("average rank"), *streams, Column("seconds")]
+    streams = [text(plain(stream_name(stream), 24)) for stream in results]
+    heads = [Words(""), "average rank", *streams, "seconds"]
     rows = []
     for model, place in zip(ranking.models, ranking.ranks, strict=True):
         found = [row[model] for row in results.values()]
@@ -93,7 +77,7 @@ def _of_stream(
     name: str, row: Mapping[str, ClassEvaluation | str], names: Mapping[str, str]
 ) -> str:
     """Return all metrics of all models on a stream, and their course."""
-    heads = [Column("", numbers=False), *(Column(text(names[model], 40)) for model in row)]
+    heads = [Words(""), *(text(names[model], 40) for model in row)]
     rows = [
         (text(title.strip()), *(_cell(found, metric) for found in row.values()))
         for metric, title in CLASS_METRICS.items()
@@ -105,7 +89,7 @@ def _of_stream(
     ]
     curves = {model: found for model, found in row.items() if not isinstance(found, str)}
     charts = "".join(
-        chart(f"{name}-{field}", title, partial(_draw_curves, curves, names, field))
+        chart(f"{name}-{field}", title, _draw_curves, curves, names, field)
         for field, title in (
             ("accuracy_window", "Accuracy of the last rows"),
             ("log_loss", "Log-loss"),

@@ -12,22 +12,24 @@ from matplotlib.axes import Axes
 from sapwood.evaluate.class_scores import CLASS_METRICS
 from sapwood.evaluate.classes import ClassEvaluation
 from sapwood.model import readable_part
-from sapwood.plot.model import MOST_BARS, importances
 from sapwood.plot.style import BLUE, MUTED, ORANGE
 from sapwood.report.charts import chart
 from sapwood.report.html import (
     ABSENT,
-    Column,
+    Words,
     count,
     left_out,
+    listed,
     measured,
     megabytes,
     section,
     table,
     text,
+    tiles,
 )
 from sapwood.report.page import whole_page
 from sapwood.report.rules import render_class_rules
+from sapwood.report.sections import importance_chart
 from sapwood.report.titles import file_name, model_name
 from sapwood.storage.atomic import StrPath, write_atomically
 
@@ -56,16 +58,7 @@ def write_class_report(
 ) -> None:
     """Write the report of an evaluation of classes: one HTML file that needs nothing else.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write; an old file is replaced at once.
-    evaluation : ClassEvaluation
-        What to report.
-    model : Classifier, optional
-        The model as it is after the evaluation.
-    settings : mapping of str to str, optional
-        What else is worth knowing about the run.
+    - `path`: where to write; an old file is replaced at once.
     """
     page = render_classes(evaluation, model, settings=settings)
     write_atomically(path, page.encode())
@@ -74,13 +67,7 @@ def write_class_report(
 def render_classes(
     evaluation: ClassEvaluation, model: Any = None, *, settings: Mapping[str, str] | None = None
 ) -> str:
-    """Return what `write_class_report` would write; the same for the same evaluation.
-
-    Parameters
-    ----------
-    evaluation, model, settings
-        As for `write_class_report`.
-    """
+    """Return what `write_class_report` would write; the same for the same evaluation."""
     made = {
         "result": _result(evaluation),
         "confusion": _confusion(evaluation),
@@ -105,7 +92,7 @@ def render_classes(
 
 def _result(evaluation: ClassEvaluation) -> str:
     metrics = evaluation.scores.metrics()
-    tiles = [
+    values = [
         ("Accuracy", measured(metrics["accuracy"]), "share of rows that were right"),
         ("Kappa", measured(metrics["kappa"]), "1 is perfect, 0 is chance"),
         ("Log-loss", measured(metrics["log_loss"]), "of the probabilities"),
@@ -115,15 +102,11 @@ def _result(evaluation: ClassEvaluation) -> str:
         ("Leaves", count(evaluation.leaves), "at the end"),
         ("Memory", megabytes(evaluation.nbytes), "at the end"),
     ]
-    cards = "\n".join(
-        f"<div><dt>{name}</dt><dd>{value}</dd><dd>{words}</dd></div>"
-        for name, value, words in tiles
-    )
     rows = [(text(title.strip()), measured(metrics[name])) for name, title in CLASS_METRICS.items()]
     for level, own in evaluation.sets.items():
         rows.append((f"coverage of prediction sets, level {level}", measured(own["coverage"])))
         rows.append(("classes in a set", measured(own["size"])))
-    heads = (Column("metric", numbers=False), Column("all rows"))
+    heads = (Words("metric"), "all rows")
     became = [
         ("read", count(evaluation.read)),
         ("scored", count(evaluation.scores.rows)),
@@ -131,9 +114,9 @@ def _result(evaluation: ClassEvaluation) -> str:
         ("without a label", count(evaluation.unlabelled)),
         ("pending", count(evaluation.pending)),
     ]
-    counts = table((Column("rows", numbers=False), Column("count")), became)
+    counts = table((Words("rows"), "count"), became)
     return (
-        f'<dl class="tiles">{cards}</dl>\n<div class="side-by-side">'
+        f'{tiles(values)}\n<div class="side-by-side">'
         f'<div class="wide scroll">{table(heads, rows, caption="Metrics and baselines")}</div>'
         f'<div class="scroll">{counts}</div></div>'
     )
@@ -144,12 +127,7 @@ def _drift(evaluation: ClassEvaluation) -> str:
     events = evaluation.alarms or []
     if not events:
         return "<p>The monitor detected no drift.</p>"
-    heads = (
-        Column("since row"),
-        Column("detected at"),
-        Column("severity", numbers=False),
-        Column("event", numbers=False),
-    )
+    heads = ("since row", "detected at", Words("severity"), Words("event"))
     rows = [
         (count(event.since), count(event.row), event.severity, text(event.words, 200))
         for event in events[-MOST_EVENTS:]
@@ -162,14 +140,14 @@ def _confusion(evaluation: ClassEvaluation) -> str:
     labels, matrix = evaluation.scores.labels, evaluation.scores.confusion
     if len(labels) > MOST_CLASSES:
         return left_out(f"there are {len(labels)} classes, and at most {MOST_CLASSES} are shown")
-    heads = [Column("actual", numbers=False), *(Column(text(label)) for label in labels)]
+    heads = [Words("actual"), *(text(label) for label in labels)]
     totals = matrix.sum(axis=1)
     hits = np.diag(matrix) / np.maximum(totals, 1)
     rows = [
         (text(label), *(count(each) for each in own), measured(recall) if total else ABSENT)
         for label, own, recall, total in zip(labels, matrix.tolist(), hits, totals, strict=True)
     ]
-    made = table([*heads, Column("recall")], rows, caption="Rows by actual and predicted class")
+    made = table([*heads, "recall"], rows, caption="Rows by actual and predicted class")
     return f'<div class="scroll">{made}</div>'
 
 
@@ -190,7 +168,7 @@ def _reliability(evaluation: ClassEvaluation) -> str:
         (measured(c, 3), measured(r, 3), count(n))
         for c, r, n in zip(confidence, right, known[:, 0], strict=True)
     ]
-    heads = (Column("probability"), Column("share that was right"), Column("rows"))
+    heads = ("probability", "share that was right", "rows")
     drawn = chart("reliability-curve", "Reliability diagram", draw)
     error = measured(evaluation.scores.metrics()["calibration_error"], 3)
     return (
@@ -214,7 +192,7 @@ def _accuracy(evaluation: ClassEvaluation) -> str:
 
     accuracy = partial(draw, ("accuracy", "accuracy_window"))
     charts = chart("accuracy-curve", "Accuracy", accuracy)
-    charts += chart("log-loss-curve", "Log-loss", partial(draw, ("log_loss",)))
+    charts += chart("log-loss-curve", "Log-loss", draw, ("log_loss",))
     return f'<div class="charts">{charts}</div>'
 
 
@@ -222,14 +200,7 @@ def _importances(model: Any) -> str:
     inside = readable_part(model)
     if inside is None or not inside.feature_importances:
         return left_out("no model was given")
-    shares = inside.feature_importances
-    height = max(1.3, 0.55 + 0.2 * min(len(shares), MOST_BARS + 1))
-    return chart(
-        "importances-of-features",
-        "Permutation feature importance",
-        partial(importances, shares),
-        height=height,
-    )
+    return importance_chart(inside.feature_importances)
 
 
 def _settings(evaluation: ClassEvaluation, model: Any, settings: Mapping[str, str]) -> str:
@@ -248,9 +219,4 @@ def _settings(evaluation: ClassEvaluation, model: Any, settings: Mapping[str, st
         },
         "Versions": {**versions, "Python": platform.python_version()},
     }
-    heads = (Column("", numbers=False), Column("", numbers=False))
-    tables = (
-        f"<div>{table(heads, [(text(k), text(v)) for k, v in rows.items()], caption=name)}</div>"
-        for name, rows in groups.items()
-    )
-    return f'<div class="side-by-side">{"".join(tables)}</div>'
+    return listed(groups)

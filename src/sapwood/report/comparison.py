@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -16,7 +15,7 @@ from sapwood.plot.style import Look, looks_of
 from sapwood.report.charts import ROLES, chart
 from sapwood.report.html import (
     ABSENT,
-    Column,
+    Words,
     count,
     grouped_table,
     measured,
@@ -62,20 +61,11 @@ def write_comparison(
 ) -> None:
     """Write the report of a comparison: one HTML file that needs nothing else.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write; an old file is replaced at once.
-    results : mapping of streams to mappings of models to evaluations
-        What was found; a text in place of an evaluation is the reason why a model failed.
-    ranks : mapping of str to float
-        The average rank of each model, best first.
-    measure : {"mae", "rmse", "r2"}
-        What they are ranked by.
-    verdict : str
-        Whether ranks differ.
-    created : datetime, optional
-        The time of creation that the page states, with a time zone; the present by default.
+    - `path`: where to write; an old file is replaced at once.
+    - `results`: what was found; a text in place of an evaluation is the reason why a model failed.
+    - `ranks`: the average rank of each model, best first.
+    - `created`: the time of creation that the page states, with a time zone; the present by
+      default.
 
     Examples
     --------
@@ -107,12 +97,7 @@ def render_comparison(
 ) -> str:
     """Return what `write_comparison` would write.
 
-    Parameters
-    ----------
-    results, ranks, measure, verdict
-        As for `write_comparison`.
-    created : datetime, optional
-        The time of creation; none is stated by default.
+    - `created`: the time of creation; none is stated by default.
     """
     named = _Named(names_of_models(ranks), looks_of(list(ranks)))
     names = _streams(list(results))
@@ -164,10 +149,10 @@ def _ranks(
 ) -> str:
     names = _streams(list(results))
     heads = [
-        Column("", numbers=False),
-        Column("average rank"),
-        *(Column(text(plain(names[stream], 24))) for stream in results),
-        Column("seconds"),
+        Words(""),
+        "average rank",
+        *(text(plain(names[stream], 24)) for stream in results),
+        "seconds",
     ]
     rows = []
     for model, rank in ranks.items():
@@ -228,21 +213,12 @@ def _of_stream(
     along: Along = "time" if timed else "rows"
     charts = "".join(
         chart(
-            f"{name}-{each}",
-            TITLES[each],
-            partial(_draw_curves, curves, each, along, named),
-            is_time=timed,
+            f"{name}-{each}", TITLES[each], _draw_curves, curves, each, along, named, is_time=timed
         )
         for each in TITLES
         if curves
     )
-    heads = [
-        Column("model", numbers=False),
-        *(Column(title) for title in TITLES.values()),
-        Column("bias"),
-        Column("rows per second"),
-        Column("leaves"),
-    ]
+    heads = [Words("model"), *TITLES.values(), "bias", "rows per second", "leaves"]
     rows = [
         (
             named.cell(model),
@@ -278,10 +254,7 @@ def _of_targets(known: Mapping[str, Evaluation], measure: plot.Measure, named: _
         )
         for name in names
     ]
-    heads = [
-        Column("target", numbers=False),
-        *(Column(text(named.names[model])) for model in known),
-    ]
+    heads = [Words("target"), *(text(named.names[model]) for model in known)]
     caption = (
         f"{TITLES[measure]} of each target; above, means of errors in units of standard deviations"
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from sapwood.drift import DriftEvent
 from sapwood.evaluate.result import Evaluation
 from sapwood.plot.clock import MOST_MARKS
-from sapwood.report.html import ABSENT, Column, count, measured, table, text
+from sapwood.report.html import ABSENT, Words, count, measured, table, text
 
 __all__ = ["grouped_events", "render_drift"]
 
@@ -27,12 +27,12 @@ def render_drift(evaluation: Evaluation) -> str | None:
     timed = any(event.since_time is not None for group in shown for event in group)
     rows = [_row(group, timed) for group in shown]
     heads = [
-        Column("since row"),
-        *((Column("time (UTC)", numbers=False),) if timed else ()),
-        Column("detected at"),
-        Column("severity", numbers=False),
-        Column("effect"),
-        Column("events", numbers=False),
+        "since row",
+        *((Words("time (UTC)"),) if timed else ()),
+        "detected at",
+        Words("severity"),
+        "effect",
+        Words("events"),
     ]
     hidden = f" The last {MOST_GROUPS} groups are listed." if len(groups) > MOST_GROUPS else ""
     marked = f"the last {MOST_MARKS} of them" if len(events) > MOST_MARKS else "them"
@@ -55,12 +55,7 @@ def _groups(number: int) -> str:
 def grouped_events(events: Sequence[DriftEvent], rows: int) -> list[list[DriftEvent]]:
     """Return events in groups: each event was detected soon after the one before it.
 
-    Parameters
-    ----------
-    events : sequence of DriftEvent
-        In order.
-    rows : int
-        Rows of the stream: a gap of a fiftieth of them, at least 500, starts a new group.
+    - `rows`: rows of the stream: a gap of a fiftieth of them, at least 500, starts a new group.
     """
     gap = max(LEAST_GAP, rows // PART_OF_STREAM)
     groups: list[list[DriftEvent]] = []

@@ -23,18 +23,7 @@ def fan_svg(
 ) -> str:
     """Return a forecast as SVG.
 
-    Parameters
-    ----------
-    title : str
-        What is forecast.
-    labels : sequence of str
-        The time of each row.
-    predictions : array of float
-        The path.
-    bounds : array of float, shape (rows, levels, 2), optional
-        The prediction intervals.
-    levels : sequence of float
-        Their levels.
+    - `bounds`, shape (rows, levels, 2): the prediction intervals.
 
     Examples
     --------

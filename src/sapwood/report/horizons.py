@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sapwood.report.html import ABSENT, Column, count, measured, table, text
+from sapwood.report.html import ABSENT, count, measured, table, text
 
 if TYPE_CHECKING:
     from sapwood.evaluate.seasonal import SeasonalErrors
@@ -25,15 +25,11 @@ INTERVAL_SCORES = {"coverage": "coverage", "pinball": "pinball loss"}
 def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
     """Return a table of the scores of each horizon.
 
-    Parameters
-    ----------
-    horizons : sequence of mappings
-        As `sapwood evaluate --horizon --json` prints them.
+    - `horizons`: as `sapwood evaluate --horizon --json` prints them.
     """
-    heads = [Column("horizon"), Column("rows", True)]
     level = next((row["level"] for row in horizons if "level" in row), None)
     scores = SCORES if level is None else SCORES | INTERVAL_SCORES
-    heads += [Column(title, True) for title in scores.values()]
+    heads = ["horizon", "rows", *scores.values()]
     rows = [
         [text(row["horizon"]), count(row["rows"]), *(_score(row[name]) for name in scores)]
         for row in horizons
@@ -51,16 +47,12 @@ def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
 def render_hours(found: "SeasonalErrors | None") -> str:
     """Return a table of the scores of each hour of the day, empty if there is none.
 
-    Parameters
-    ----------
-    found : SeasonalErrors, optional
-        Of the horizon that the other parts of the page are of.
+    - `found`: of the horizon that the other parts of the page are of.
     """
     if found is None or not found.hours:
         return ""
-    heads = [Column("hour", True), Column("rows", True), Column("MAE", True), Column("RMSE", True)]
-    heads.append(Column("skill over seasonal naive", True))
-    heads += [Column(f"coverage of {level:g}", True) for level in found.levels]
+    heads = ["hour", "rows", "MAE", "RMSE", "skill over seasonal naive"]
+    heads += [f"coverage of {level:g}" for level in found.levels]
     rows = [
         [
             *(count(each.hour), count(each.rows), _score(each.mae), _score(each.rmse)),

@@ -3,17 +3,18 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any
 
 from sapwood.formatting import aligned, number
 
 __all__ = [
     "ABSENT",
-    "Column",
+    "Words",
     "aligned_column",
     "count",
     "grouped_table",
     "left_out",
+    "listed",
     "measured",
     "megabytes",
     "rate",
@@ -21,6 +22,7 @@ __all__ = [
     "share",
     "table",
     "text",
+    "tiles",
 ]
 
 MOST_LETTERS = 200  # of a name or value
@@ -131,29 +133,47 @@ def left_out(why: str) -> str:
     return f'<p class="quiet">Left out: {why}.</p>'
 
 
-class Column(NamedTuple):
-    """A column of a table: its head, and whether it has numbers."""
+class Words(str):
+    """The head of a column of a table that has words; others have numbers."""
 
-    head: str
-    numbers: bool = True
+    __slots__ = ()
+
+
+def tiles(values: Iterable[tuple[str, str, str]]) -> str:
+    """Return tiles with a name, a value and what it is of."""
+    cards = "\n".join(
+        f"<div><dt>{name}</dt><dd>{value}</dd><dd>{words}</dd></div>"
+        for name, value, words in values
+    )
+    return f'<dl class="tiles">{cards}</dl>'
+
+
+def listed(groups: Mapping[str, Mapping[Any, Any]]) -> str:
+    """Return a table of names and values for each group, next to each other."""
+    heads = (Words(), Words())
+    tables = (
+        f"<div>{table(heads, [(text(k), text(v)) for k, v in rows.items()], caption=name)}</div>"
+        for name, rows in groups.items()
+    )
+    return f'<div class="side-by-side">{"".join(tables)}</div>'
 
 
 def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[str]], *, caption: str = "", kind: str = ""
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "", kind: str = ""
 ) -> str:
     """Return a table. Its cells are pieces of the page already; the first of a row is its head."""
-    return grouped_table(columns, {"": rows}, caption=caption, kind=kind)
+    return grouped_table(heads, {"": rows}, caption=caption, kind=kind)
 
 
 def grouped_table(
-    columns: Sequence[Column],
+    heads: Sequence[str],
     groups: Mapping[str, Iterable[Sequence[str]]],
     *,
     caption: str = "",
     kind: str = "",
 ) -> str:
     """Return a table whose rows are in groups, each with its title above unless that is empty."""
-    sides = [' class="number"' if column.numbers else "" for column in columns]
+    sides = ["" if isinstance(head, Words) else ' class="number"' for head in heads]
 
     def line(cells: Sequence[str]) -> str:
         first, *others = zip(sides, cells, strict=True)
@@ -161,14 +181,14 @@ def grouped_table(
         return f'<tr><th scope="row"{first[0]}>{first[1]}</th>{rest}</tr>'
 
     def body(title: str, rows: Iterable[Sequence[str]]) -> str:
-        span = f'<th scope="rowgroup" colspan="{len(columns)}">{title}</th>'
+        span = f'<th scope="rowgroup" colspan="{len(heads)}">{title}</th>'
         head = f'<tr class="group">{span}</tr>\n' if title else ""
         lines = "\n".join(map(line, rows))
         return f"<tbody>\n{head}{lines}\n</tbody>"
 
-    heads = zip(sides, columns, strict=True)
-    head = "".join(f'<th scope="col"{side}>{column.head}</th>' for side, column in heads)
-    top = f"<thead><tr>{head}</tr></thead>" if any(column.head for column in columns) else ""
+    titles = zip(sides, heads, strict=True)
+    row = "".join(f'<th scope="col"{side}>{head}</th>' for side, head in titles)
+    top = f"<thead><tr>{row}</tr></thead>" if any(heads) else ""
     above = f"<caption>{caption}</caption>" if caption else ""
     kinds = f' class="{kind}"' if kind else ""
     return f"<table{kinds}>{above}{top}{''.join(body(*each) for each in groups.items())}</table>"

@@ -1,13 +1,12 @@
 """The part of the report about an online model and a batch model that are combined."""
 
 import math
-from functools import partial
 from typing import Any
 
 from sapwood import plot
 from sapwood.hybrid.summary import hybrid_of
 from sapwood.report.charts import chart
-from sapwood.report.html import Column, count, measured, table, text
+from sapwood.report.html import Words, count, measured, table, text
 
 __all__ = ["render_hybrid"]
 
@@ -20,8 +19,8 @@ def render_hybrid(model: Any) -> str | None:
     if hybrid is None:
         return None
     known = hybrid.staleness
-    weights = chart("hybrid-weights", "Weights over time", partial(plot.hybrid_weights, hybrid))
-    errors = chart("hybrid-errors", "Recent errors", partial(plot.hybrid_errors, hybrid))
+    weights = chart("hybrid-weights", "Weights over time", plot.hybrid_weights, hybrid)
+    errors = chart("hybrid-errors", "Recent errors", plot.hybrid_errors, hybrid)
     gain = known["correction_gain"]
     helped = (
         ""
@@ -51,7 +50,7 @@ def _events(events: list[dict[str, Any]]) -> str:
         (count(each["row"]), measured(each["before"]), measured(each["after"]))
         for each in reversed(events[-MOST_FITS:])
     ]
-    heads = tuple(map(Column, ("row", "mean error before", "after")))
+    heads = ("row", "mean error before", "after")
     caption = "Drift events: the batch model's error grew"
     return f'<div class="scroll">{table(heads, rows, caption=caption)}</div>'
 
@@ -71,6 +70,6 @@ def _fits(fits: list[Any]) -> str:
         for fit in reversed(shown)
     ]
     names = ("started at row", "rows", "used from row", "seconds")
-    heads = (*map(Column, names), Column("result", numbers=False))
+    heads = (*names, Words("result"))
     made = table(heads, rows, caption=f"The latest {len(shown)} of {len(fits)} refits")
     return f'<div class="scroll">{made}</div>'

@@ -14,7 +14,7 @@ from sapwood.inspect.view import Limits, TreePicture, condition
 from sapwood.plot.clock import Along, along_of, along_of_rows, places_of
 from sapwood.plot.model import picture_of
 from sapwood.report.charts import chart, rounded, zoom_chart
-from sapwood.report.html import Column, aligned_column, count, measured, share, table, text
+from sapwood.report.html import Words, aligned_column, count, measured, share, table, text
 from sapwood.tree.layout import NUMBER
 
 __all__ = ["render_intervals", "render_target_intervals"]
@@ -47,13 +47,15 @@ def render_intervals(evaluation: Evaluation, model: Any) -> str | None:
         chart(
             "band",
             f"The last {count(min(150, len(intervals.recent)))} rows",
-            partial(plot.band, evaluation),
+            plot.band,
+            evaluation,
             is_time=along_of_rows(intervals.recent[-150:]) == "time",
         ),
         chart(
             "coverage",
             "Coverage, exponentially weighted",
-            partial(plot.coverage, evaluation),
+            plot.coverage,
+            evaluation,
             is_time=is_time,
         ),
     ]
@@ -77,13 +79,15 @@ def render_target_intervals(evaluation: Evaluation, model: Any) -> str | None:
             chart(
                 f"band-of-target-{place}",
                 f"{shown}: the last {rows} rows, {level} prediction intervals",
-                partial(plot.band, own),
+                plot.band,
+                own,
                 is_time=along_of_rows(own.intervals.recent[-150:]) == "time",
             ),
             chart(
                 f"coverage-of-target-{place}",
                 f"{shown}: coverage, exponentially weighted",
-                partial(plot.coverage, own),
+                plot.coverage,
+                own,
                 is_time=along_of(own) == "time",
             ),
         ]
@@ -141,12 +145,10 @@ def _levels(evaluations: Mapping[str, Evaluation]) -> str:
             for over, measure in measures
         ),
     ]
-    heads = [
-        Column(head) for head in ("nominal level", "coverage", "exp. weighted", "width", "score")
-    ]
+    heads = ["nominal level", "coverage", "exp. weighted", "width", "score"]
     if "" not in evaluations:
         columns.insert(0, [text(name, 40) for name, _, _ in found])
-        heads.insert(0, Column("target", numbers=False))
+        heads.insert(0, Words("target"))
     caption = (
         "Coverage, mean width, interval score"
         "<small>score: width, plus 2 / (1 − level) times the distance of actual values outside</small>"
@@ -173,8 +175,8 @@ def _regions(model: Any, widths: Mapping[str, Any]) -> list[str]:
         *(aligned_column(own["width"][places].tolist()) for own in known.values()),
     ]
     several = len(widths) > 1
-    heads = [Column("region", numbers=False), Column("rows")]
-    heads += [Column(f"width of {name}" if several else "width") for name in known]
+    heads = [Words("region"), "rows"]
+    heads += [f"width of {name}" if several else "width" for name in known]
     words = "the narrowest and the widest" if len(order) > MOST_REGIONS else "by leaf"
     if several:
         words += f", in the order of {text(next(iter(known)), 40)}"
@@ -206,8 +208,8 @@ def _where(picture: TreePicture, node: int) -> str:
             cut = columns["threshold"][parent]
             ranges[name] = [low, min(high, cut)] if left else [max(low, cut), high]
         else:
-            told = condition(picture, node, Limits(4)).removesuffix(", unseen or missing")
-            sets.setdefault(name, told)
+            words = condition(picture, node, Limits(4)).removesuffix(", unseen or missing")
+            sets.setdefault(name, words)
         node = parent
     numbers = [
         f"{f'{number(low, 4)} ≤ ' if low > -math.inf else ''}{name}"

@@ -1,6 +1,5 @@
 """The part of the page about the trees of an ensemble."""
 
-from functools import partial
 from typing import Any
 
 from sapwood import plot
@@ -8,7 +7,7 @@ from sapwood.evaluate.result import Evaluation
 from sapwood.model import readable_part
 from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
-from sapwood.report.html import Column, count, measured, megabytes, table, text
+from sapwood.report.html import Words, count, measured, megabytes, table, text
 
 __all__ = ["render_members"]
 
@@ -26,7 +25,7 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
     error = "recent RMSE" if summary.targets == 1 else "recent RMSE, standardized"
     heads = ("age in rows", "leaves", "memory", error, "weight")
     trees = table(
-        (Column("member", numbers=False), *map(Column, heads)),
+        (Words("member"), *heads),
         [
             (
                 text(name),
@@ -53,14 +52,12 @@ def _over_time(evaluation: Evaluation) -> str:
     errors = chart(
         "member-errors",
         "Recent errors over the stream",
-        partial(plot.member_errors, evaluation),
+        plot.member_errors,
+        evaluation,
         is_time=is_time,
     )
     ages = chart(
-        "member-ages",
-        "Ages over the stream",
-        partial(plot.member_ages, evaluation),
-        is_time=is_time,
+        "member-ages", "Ages over the stream", plot.member_ages, evaluation, is_time=is_time
     )
     return f'<div class="charts">{errors}{ages}</div>\n'
 
@@ -73,7 +70,7 @@ def _replacements(events: list[dict[str, Any]]) -> str:
         (count(each["rows"]), str(each["member"]), count(each["age"]), measured(each["error"]))
         for each in reversed(shown)
     ]
-    heads = tuple(map(Column, ("after rows", "member", "age of the new tree", "its RMSE")))
+    heads = ("after rows", "member", "age of the new tree", "its RMSE")
     made = table(heads, rows, caption=_latest(len(shown), len(events)))
     return f'<div class="scroll">{made}</div>'
 

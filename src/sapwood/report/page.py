@@ -71,7 +71,7 @@ def write_report(
     created: datetime | None = None,
     horizons: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Write the report of an evaluation: one HTML file that needs nothing else.
+    """Write the report of an evaluation as one self-contained HTML file.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def render(
     created: datetime | None = None,
     horizons: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return what `write_report` would write; the same for the same arguments.
+    """Return the HTML that `write_report` writes, without writing a file.
 
     Parameters
     ----------
@@ -188,12 +188,8 @@ def _target_parts(evaluation: Evaluation, model: Any) -> dict[str, str | None]:
 def whole_page(kind: str, headline: str, words: str, links: str, main: str) -> str:
     """Return a page of parts.
 
-    Parameters
-    ----------
-    kind : str
-        What the page is of.
-    headline, words, links, main : str
-        Its title, what stands below, the links to its parts, and the parts, as pieces of a page.
+    - `headline`, `words`, `links`, `main`: its title, what stands below, the links to its parts,
+      and the parts, as pieces of a page.
     """
     css, script = _file("page.css"), _file("page.js")
     # Nothing is fetched, and no script runs but this one.

@@ -8,7 +8,7 @@ from sapwood.formatting import number, plain
 from sapwood.plot.clock import along_of
 from sapwood.report.html import (
     ABSENT,
-    Column,
+    Words,
     aligned_column,
     count,
     grouped_table,
@@ -18,6 +18,7 @@ from sapwood.report.html import (
     share,
     table,
     text,
+    tiles,
 )
 
 __all__ = ["half_life", "render_result", "render_rows", "summary_of", "verdict"]
@@ -67,13 +68,7 @@ def _order(evaluation: Evaluation) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Return in a few sentences how good the predictions are.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to describe.
-    """
+    """Return in a few sentences how good the predictions are."""
     total, recent = evaluation.total, evaluation.window
     unscored = _unscored(evaluation)
     if evaluation.rows_scored == 0 or not math.isfinite(total.mae):
@@ -114,7 +109,7 @@ def _unscored(evaluation: Evaluation) -> str:
 def render_result(evaluation: Evaluation) -> str:
     """Return the result in words, in tiles and in tables."""
     total, rejected = evaluation.total, evaluation.rejected.count
-    tiles = [
+    values = [
         ("MAE", measured(total.mae), "mean absolute error"),
         ("RMSE", measured(total.rmse), "root mean squared error"),
         ("R²", measured(total.r2), "1 is perfect, 0 is the mean"),
@@ -132,12 +127,8 @@ def render_result(evaluation: Evaluation) -> str:
             "at the end",
         ),
     ]
-    cards = "\n".join(
-        f"<div><dt>{name}</dt><dd>{value}</dd><dd>{words}</dd></div>"
-        for name, value, words in tiles
-    )
     return (
-        f'<p class="verdict">{text(verdict(evaluation), 700)}</p>\n<dl class="tiles">{cards}</dl>\n'
+        f'<p class="verdict">{text(verdict(evaluation), 700)}</p>\n{tiles(values)}\n'
         f'<div class="side-by-side">{_error_table(evaluation)}{render_rows(evaluation)}</div>'
     )
 
@@ -160,7 +151,7 @@ def _error_table(evaluation: Evaluation) -> str:
     rows = list(zip([*own, *baselines], *columns, strict=True))
     groups = {"Model": rows[: len(own)], "Baselines, over all rows": rows[len(own) :]}
     unit = text(plain(evaluation.target, 40))
-    heads = [Column("", numbers=False), Column("MAE"), Column("RMSE"), Column("R²")]
+    heads = [Words(""), "MAE", "RMSE", "R²"]
     made = grouped_table(heads, groups, caption=f"Errors in units of {unit}")
     return f'<div class="wide scroll">{made}</div>'
 
@@ -185,5 +176,5 @@ def render_rows(evaluation: Evaluation) -> str:
         rows += [("without a target", count(evaluation.rows_without_target))]
     if evaluation.labels_joined:
         rows += [("labels that arrived later", count(evaluation.labels_joined))]
-    heads = (Column("rows", numbers=False), Column("count"))
+    heads = (Words("rows"), "count")
     return f'<div class="scroll">{table(heads, rows, caption="Rows")}</div>'

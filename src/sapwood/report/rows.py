@@ -12,7 +12,7 @@ from sapwood.formatting import plain
 from sapwood.plot.clock import along_of, along_of_rows, places_of
 from sapwood.plot.residuals import has_hours
 from sapwood.report.charts import chart, rounded, zoom_chart
-from sapwood.report.html import Column, aligned_column, count, measured, share, table, text
+from sapwood.report.html import Words, aligned_column, count, measured, share, table, text
 from sapwood.streams.stream import ColumnNote
 
 __all__ = ["render_columns", "render_predictions", "render_residuals"]
@@ -55,13 +55,12 @@ def render_predictions(evaluation: Evaluation) -> str | None:
     last = chart(
         "predictions-last",
         f"The last {count(min(300, len(evaluation.recent)))} rows",
-        partial(plot.recent, evaluation),
+        plot.recent,
+        evaluation,
         is_time=along_of_rows(evaluation.recent[-300:]) == "time",
     )
     scatter = chart(
-        "actual-vs-predicted",
-        "Actual against predicted",
-        partial(plot.actual_vs_predicted, evaluation),
+        "actual-vs-predicted", "Actual against predicted", plot.actual_vs_predicted, evaluation
     )
     return f'<div class="charts">{whole}{last}{scatter}</div>'
 
@@ -74,23 +73,16 @@ def render_residuals(evaluation: Evaluation) -> str | None:
         chart(
             "bias",
             "Bias over time: mean of prediction − actual",
-            partial(plot.bias, evaluation),
+            plot.bias,
+            evaluation,
             is_time=along_of(evaluation) == "time",
         ),
-        chart(
-            "histogram", "Distribution of residuals", partial(plot.residual_histogram, evaluation)
-        ),
-        chart(
-            "by-prediction",
-            "Residuals by prediction",
-            partial(plot.errors_by_prediction, evaluation),
-        ),
+        chart("histogram", "Distribution of residuals", plot.residual_histogram, evaluation),
+        chart("by-prediction", "Residuals by prediction", plot.errors_by_prediction, evaluation),
     ]
     if has_hours(evaluation):
         charts.append(
-            chart(
-                "by-hour", "Residuals by hour of the day", partial(plot.errors_by_hour, evaluation)
-            )
+            chart("by-hour", "Residuals by hour of the day", plot.errors_by_hour, evaluation)
         )
     found = evaluation.errors_by
     tables = "" if found is None else "".join(_by_label(found, name) for name in found.groups)
@@ -135,8 +127,8 @@ def _by_label(errors: ErrorsBy, name: str) -> str:
         aligned_column(parts["mae"][order].tolist()),
         aligned_column(parts["bias"][order].tolist()),
     ]
-    named = Column(text(plain(name, 24)), numbers=False)
-    heads = [named, Column("rows"), Column("MAE"), Column("bias")]
+    named = Words(text(plain(name, 24)))
+    heads = [named, "rows", "MAE", "bias"]
     rest = len(np.flatnonzero(rows)) - len(order)
     more = f"<small>and {count(rest)} more</small>" if rest else ""
     caption = f"Errors by {text(plain(name, 24))}{more}"
@@ -146,12 +138,12 @@ def _by_label(errors: ErrorsBy, name: str) -> str:
 def render_columns(notes: Sequence[ColumnNote]) -> str:
     """Return how the columns of a stream were read."""
     heads = [
-        Column("column", numbers=False),
-        Column("read as", numbers=False),
-        Column("example", numbers=False),
-        Column("missing"),
-        Column("distinct"),
-        Column("warnings", numbers=False),
+        Words("column"),
+        Words("read as"),
+        Words("example"),
+        "missing",
+        "distinct",
+        Words("warnings"),
     ]
     shown = [note for place, note in enumerate(notes) if place < MOST_COLUMNS or note.warnings]
     rows = [

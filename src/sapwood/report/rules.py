@@ -8,7 +8,7 @@ from sapwood.evaluate.rule_log import RuleEvent
 from sapwood.inspect.rules import ClassRule, RuleSet
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import readable_part
-from sapwood.report.html import Column, aligned_column, count, share, table, text
+from sapwood.report.html import Words, aligned_column, count, share, table, text
 from sapwood.stages.stage import Stage
 
 __all__ = ["render_class_rules", "render_rules"]
@@ -43,12 +43,12 @@ def render_rules(evaluation: Evaluation, model: Any) -> str | None:
     ]
     is_tree = isinstance(part, TreeViews)  # members of ensembles weight rows
     heads = [
-        Column("rows for which", numbers=False),
-        Column("share of rows"),
-        Column("mean"),
-        Column("RMSE"),
-        Column("linear model", numbers=False),
-        Column("age in rows" if is_tree else "age (weight learned)"),
+        Words("rows for which"),
+        "share of rows",
+        "mean",
+        "RMSE",
+        Words("linear model"),
+        "age in rows" if is_tree else "age (weight learned)",
     ]
     events = _events(evaluation.rule_events) if is_tree else ""
     made = f'<div class="scroll rules linear">{table(heads, rows)}</div>'
@@ -61,12 +61,12 @@ def render_class_rules(model: Any) -> str | None:
     if len(rules) < 2:
         return None
     heads = [
-        Column("rows for which", numbers=False),
-        Column("share of rows"),
-        Column("class", numbers=False),
-        Column("its share"),
-        Column("second class", numbers=False),
-        Column("its share"),
+        Words("rows for which"),
+        "share of rows",
+        Words("class"),
+        "its share",
+        Words("second class"),
+        "its share",
     ]
     made = table(heads, map(_class_row, rules[:MOST_RULES]))
     return f'{_covered(rules, False)}<div class="scroll rules">{made}</div>'
@@ -115,12 +115,7 @@ def _events(events: Sequence[RuleEvent]) -> str:
         )
         for event in reversed(events[-MOST_EVENTS:])
     ]
-    heads = [
-        Column("noted at row"),
-        Column("event", numbers=False),
-        Column("rule", numbers=False),
-        Column("share of rows"),
-    ]
+    heads = ["noted at row", Words("event"), Words("rule"), "share of rows"]
     latest = f"The latest {MOST_EVENTS} of " if len(events) > MOST_EVENTS else ""
     title = f"{latest}{count(len(events))} events of the largest rules"
     return f'<div class="scroll">{table(heads, rows, caption=title)}</div>'

@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Mapping
-from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -17,9 +16,10 @@ from sapwood.plot.model import MOST_BARS
 from sapwood.report.charts import chart
 from sapwood.report.html import (
     ABSENT,
-    Column,
+    Words,
     aligned_column,
     count,
+    listed,
     measured,
     megabytes,
     rate,
@@ -31,6 +31,7 @@ from sapwood.report.result import half_life
 from sapwood.report.titles import model_name
 
 __all__ = [
+    "importance_chart",
     "render_error",
     "render_importances",
     "render_rejected",
@@ -54,10 +55,7 @@ def render_error(evaluation: Evaluation) -> str:
     along = along_of(evaluation)
     charts = "\n".join(
         chart(
-            name,
-            title,
-            partial(plot.learning_curve, evaluation, name, along=along),
-            is_time=along == "time",
+            name, title, plot.learning_curve, evaluation, name, along=along, is_time=along == "time"
         )
         for name, title in names.items()
     )
@@ -91,7 +89,7 @@ def _curve_table(evaluation: Evaluation) -> str:
         aligned_column(np.where(points["bytes"] < 0, np.nan, points["bytes"] / 1e6).tolist()),
         [rate(each) for each in evaluation.speed[places, 1].tolist()],
     ]
-    made = table([Column(name) for name in heads], zip(*columns, strict=True))
+    made = table(heads, zip(*columns, strict=True))
     return (
         '<details class="more"><summary>The curves in numbers</summary>'
         f'<div class="scroll">{made}</div></details>'
@@ -105,7 +103,7 @@ def render_speed(evaluation: Evaluation) -> str | None:
     took = f"{measured(evaluation.seconds, 3)} s"
     part = share(evaluation.model_seconds, evaluation.seconds)
     words = f"{took} in all; the model took {part} of it."
-    drawn = chart("speed", "Rows per second", partial(plot.speed, evaluation))
+    drawn = chart("speed", "Rows per second", plot.speed, evaluation)
     return f"<p>{text(words)}</p>\n{drawn}"
 
 
@@ -117,14 +115,12 @@ def render_size(evaluation: Evaluation) -> str | None:
     charts = []
     if evaluation.leaves is not None:
         sizes.append(f"{count(evaluation.leaves)} leaves")
-        charts.append(chart("leaves", "Leaves", partial(plot.leaves, evaluation)))
+        charts.append(chart("leaves", "Leaves", plot.leaves, evaluation))
         if len(evaluation.curve) > 1:
-            charts.append(
-                chart("changes", "Leaves gained and lost", partial(plot.changes, evaluation))
-            )
+            charts.append(chart("changes", "Leaves gained and lost", plot.changes, evaluation))
     if evaluation.model_bytes is not None:
         sizes.append(megabytes(evaluation.model_bytes))
-        charts.append(chart("memory", "Memory", partial(plot.memory, evaluation)))
+        charts.append(chart("memory", "Memory", plot.memory, evaluation))
     return f'<p>At the end: {" and ".join(sizes)}.</p>\n<div class="charts">{"".join(charts)}</div>'
 
 
@@ -133,19 +129,13 @@ def render_importances(evaluation: Evaluation, model: Any) -> str | None:
     inner = readable_part(model)
     if inner is None:
         return None
-    shares = inner.feature_importances
-    height = max(1.3, 0.55 + 0.2 * min(len(shares), MOST_BARS + 1))
-    made = chart(
-        "importances",
-        "Permutation feature importance",
-        partial(plot.importances, shares),
-        height=height,
-    )
+    made = importance_chart(inner.feature_importances)
     if len(evaluation.importances) > 1:
         made += chart(
             "importances-over-time",
             "Over the stream",
-            partial(plot.importances_over_time, evaluation),
+            plot.importances_over_time,
+            evaluation,
             is_time=along_of(evaluation) == "time",
         )
     return (
@@ -153,6 +143,13 @@ def render_importances(evaluation: Evaluation, model: Any) -> str | None:
         f"permuted{'; the mean over targets' if evaluation.targets else ''}.</p>\n"
         f'<div class="charts">{made}</div>'
     )
+
+
+def importance_chart(shares: Mapping[str, float]) -> str:
+    """Return the chart of the importance of features."""
+    height = max(1.3, 0.55 + 0.2 * min(len(shares), MOST_BARS + 1))
+    title = "Permutation feature importance"
+    return chart("importances", title, plot.importances, shares, height=height)
 
 
 def render_rejected(evaluation: Evaluation) -> str | None:
@@ -164,9 +161,9 @@ def render_rejected(evaluation: Evaluation) -> str | None:
         (text(reason), count(rows), text(share(rows, rejected.count)))
         for reason, rows in rejected.reasons.items()
     ]
-    heads = [Column("reason", numbers=False), Column("rows"), Column("share")]
+    heads = [Words("reason"), "rows", "share"]
     part = text(share(rejected.count, evaluation.rows_read))
-    drawn = chart("rejected-rows", "Where in the stream", partial(plot.rejected, evaluation))
+    drawn = chart("rejected-rows", "Where in the stream", plot.rejected, evaluation)
     return (
         f"<p>{count(rejected.count)} of {count(evaluation.rows_read)} rows ({part}) were left out "
         f'and not learned.</p>\n<div class="charts">{drawn}'
@@ -193,9 +190,4 @@ def render_settings(evaluation: Evaluation, model: Any, settings: Mapping[str, s
         },
         "Versions": {**versions, "Python": platform.python_version()},
     }
-    heads = (Column("", numbers=False), Column("", numbers=False))
-    tables = (
-        f"<div>{table(heads, [(text(k), text(v)) for k, v in rows.items()], caption=name)}</div>"
-        for name, rows in groups.items()
-    )
-    return f'<div class="side-by-side">{"".join(tables)}</div>'
+    return listed(groups)

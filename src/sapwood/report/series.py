@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sapwood.formatting import r_squared
-from sapwood.report.html import Column, count, measured, table, text
+from sapwood.report.html import Words, count, measured, table, text
 
 if TYPE_CHECKING:
     from sapwood.evaluate.series import SeriesErrors, SeriesTable
@@ -30,17 +30,11 @@ def day_of(seconds: float) -> str:
 
 
 def render_series(found: "SeriesTable | None") -> str:
-    """Return a table of the series with the largest sums of errors, empty if there is none.
-
-    Parameters
-    ----------
-    found : SeriesTable, optional
-        The errors of each series.
-    """
+    """Return a table of the series with the largest sums of errors, empty if there is none."""
     if found is None or not found.series:
         return ""
-    heads = [Column(text(name), False) for name in found.by]
-    heads += [Column(name) for name in ("rows", "MAE", "RMSE", "R²", "MASE", "first", "last")]
+    keys = [Words(text(name)) for name in found.by]
+    heads = [*keys, "rows", "MAE", "RMSE", "R²", "MASE", "first", "last"]
     rows = [_cells(each) for each in found.worst(SHOWN)]
     words = f"{count(len(found.series))} series. "
     if len(rows) < len(found.series):

@@ -1,6 +1,5 @@
 """The part of a report about several targets: a table of all, and curves of each."""
 
-from functools import partial
 from html import escape
 
 from sapwood import plot
@@ -8,7 +7,7 @@ from sapwood.evaluate.result import Evaluation
 from sapwood.inspect.view import TreePicture, to_text
 from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
-from sapwood.report.html import ABSENT, Column, count, measured, table, text
+from sapwood.report.html import ABSENT, Words, count, measured, table, text
 
 __all__ = ["render_shared_tree", "render_target_curves", "render_targets"]
 
@@ -17,26 +16,10 @@ DEEPEST = 6
 
 
 def render_targets(evaluation: Evaluation) -> str:
-    """Return a table of the errors of each target, and their means.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of several targets.
-    """
-    heads = [Column("target", numbers=False)]
+    """Return a table of the errors of each target, and their means."""
     last = f"last {count(evaluation.window_rows)}"
-    for head in (
-        "rows",
-        "MAE",
-        "RMSE",
-        "R²",
-        "R², exp. weighted",
-        f"R², {last}",
-        "bias",
-        "RMSE of the best baseline",
-    ):
-        heads.append(Column(head))
+    heads = [Words("target"), "rows", "MAE", "RMSE", "R²", "R², exp. weighted", f"R², {last}"]
+    heads += ["bias", "RMSE of the best baseline"]
     rows = [
         (
             text(name),
@@ -61,13 +44,7 @@ def _best(own: Evaluation) -> str:
 
 
 def render_shared_tree(picture: TreePicture) -> str:
-    """Return the upper part of a tree of several targets as text, with the means of each.
-
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    """
+    """Return the upper part of a tree of several targets as text, with the means of each."""
     lines = escape(to_text(picture, max_depth=DEEPEST))
     return (
         "<p>One tree for all targets: a leaf shows the mean of each. For a single one, "
@@ -77,13 +54,7 @@ def render_shared_tree(picture: TreePicture) -> str:
 
 
 def render_target_curves(evaluation: Evaluation) -> str | None:
-    """Return the learning curves of the first targets; None if there are too few rows.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of several targets.
-    """
+    """Return the learning curves of the first targets; None if there are too few rows."""
     shown = list(evaluation.targets.items())[:MOST_CURVES]
     if not any(len(own.curve) for _, own in shown):
         return None
@@ -91,7 +62,10 @@ def render_target_curves(evaluation: Evaluation) -> str | None:
         chart(
             f"rmse-of-target-{place}",
             f"RMSE of {text(name, 40)}",
-            partial(plot.learning_curve, own, "rmse", along=along_of(own)),
+            plot.learning_curve,
+            own,
+            "rmse",
+            along=along_of(own),
             is_time=along_of(own) == "time",
         )
         for place, (name, own) in enumerate(shown)

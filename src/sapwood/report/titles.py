@@ -46,13 +46,7 @@ OF_FILE = re.compile(r"(.*\.\w+):(\w+=.*)", re.DOTALL)
 
 
 def title_of(evaluation: Evaluation) -> str:
-    """Return the title of a report: what was evaluated on which stream.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What the report is of.
-    """
+    """Return the title of a report: what was evaluated on which stream."""
     shown = [evaluation, *evaluation.targets.values()]
     levels = next((found.intervals.levels for found in shown if found.intervals is not None), ())
     name = model_name(evaluation.model, levels)
@@ -63,12 +57,7 @@ def title_of(evaluation: Evaluation) -> str:
 def model_name(model: str, levels: Iterable[float] = ()) -> str:
     """Return a model in words, by its repr.
 
-    Parameters
-    ----------
-    model : str
-        The repr.
-    levels : iterable of float
-        Those of its prediction intervals, if it has some.
+    - `levels`: those of its prediction intervals, if it has some.
 
     Examples
     --------
@@ -108,10 +97,7 @@ def _joined(words: list[str]) -> str:
 def names_of_models(specs: Iterable[str]) -> dict[str, str]:
     """Return models in words, by what was typed at the command line; no two have the same name.
 
-    Parameters
-    ----------
-    specs : iterable of str
-        As they were typed, or any other names, which stay as they are.
+    - `specs`: as they were typed, or any other names, which stay as they are.
 
     Examples
     --------

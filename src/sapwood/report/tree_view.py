@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sapwood.formatting import number, plain
 from sapwood.inspect.draw import draw
 from sapwood.inspect.view import Limits, TreePicture, condition, hints, question
-from sapwood.report.html import Column, aligned_column, count, share, table, text
+from sapwood.report.html import Words, aligned_column, count, share, table, text
 from sapwood.tree.layout import LEAF, NUMBER
 
 __all__ = ["leaf_rule", "render_tree", "written_nodes"]
@@ -25,15 +25,7 @@ SVG = "http://www.w3.org/2000/svg"
 
 
 def render_tree(picture: TreePicture, target: str) -> str:
-    """Return the tree as a piece of a page.
-
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    target : str
-        What it predicts.
-    """
+    """Return the tree as a piece of a page."""
     leaves = picture.below.leaves[0]
     hinted = "".join(f"<p>{text(each, MOST_HINT)}</p>\n" for each in hints(picture))
     if leaves == 1:
@@ -66,14 +58,7 @@ def render_tree(picture: TreePicture, target: str) -> str:
 def written_nodes(picture: TreePicture, most: int = MOST_NODES, deepest: int = DEEPEST) -> set[int]:
     """Return the splits whose children are shown: those that most rows come through.
 
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    most : int
-        How many nodes are shown at the most, the root included.
-    deepest : int
-        The depth at which none is shown any more.
+    - `most`: how many nodes are shown at the most, the root included.
     """
     kind, child, weight = picture.columns["kind"], picture.columns["child"], picture.reached
     waiting = [(-weight[0], 0, 0)]
@@ -163,7 +148,7 @@ def _drawing(picture: TreePicture, target: str) -> str:
     picture_itself = ET.tostring(root, encoding="unicode")
     return (
         f'<div class="scroll paper" tabindex="0">{picture_itself}</div>'
-        '<p class="cue">The picture goes on at the right: scroll it sideways.</p>'
+        '<p class="cue">The picture continues at the right: scroll it sideways.</p>'
     )
 
 
@@ -196,13 +181,13 @@ def _leaf_table(picture: TreePicture) -> str:
         for node, mean, deviation in zip(shown, means, deviations, strict=True)
     ]
     heads = [
-        Column("node"),
-        Column("rows for which", numbers=False),
-        Column("share of rows"),
-        Column("mean"),
-        Column("deviation"),
-        Column("predicts by", numbers=False),
-        Column("may split", numbers=False),
+        "node",
+        Words("rows for which"),
+        "share of rows",
+        "mean",
+        "deviation",
+        Words("predicts by"),
+        Words("may split"),
     ]
     title = "All leaves" if not rest else f"The {len(shown)} leaves with the most rows"
     made = table(heads, rows, kind="leaves")

@@ -70,11 +70,6 @@ def _in_order(name: Any) -> tuple[bool, Any]:
 class HoeffdingTreeClassifier(RiverClassifier):
     """`sapwood.HoeffdingTreeClassifier` as a model of river, with the same parameters.
 
-    Attributes
-    ----------
-    model : sapwood.HoeffdingTreeClassifier
-        The model itself, to look into or to save.
-
     Examples
     --------
     >>> from river import datasets, evaluate, metrics

@@ -132,11 +132,6 @@ class HoeffdingTreeRegressor(RiverRegressor):
     Names of features are strings or whole numbers. A tuple of these, such as an n-gram of river's
     `BagOfWords`, is known to the tree by its `repr`.
 
-    Attributes
-    ----------
-    tree : sapwood.HoeffdingTreeRegressor
-        The tree itself, to look into or to save.
-
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
@@ -199,57 +194,29 @@ class MultiTargetTreeRegressor(RiverTargetsRegressor):
 
     _model_class: ClassVar[type[Any]] = Tree
 
-    @property
-    def tree(self) -> Tree:
-        """The tree itself."""
-        tree: Tree = self.model
-        return tree
+    tree = HoeffdingTreeRegressor.tree
 
 
 class MultiTargetAdaptiveTreeRegressor(RiverTargetsRegressor):
-    """`sapwood.AdaptiveTreeRegressor` as a model of river for several targets.
-
-    Attributes
-    ----------
-    model : sapwood.AdaptiveTreeRegressor
-        The model itself, to look into or to save.
-    """
+    """`sapwood.AdaptiveTreeRegressor` as a model of river for several targets."""
 
     _model_class: ClassVar[type[Any]] = AdaptiveTree
 
 
 class MultiTargetForestRegressor(RiverTargetsRegressor):
-    """`sapwood.ForestRegressor` as a model of river for several targets.
-
-    Attributes
-    ----------
-    model : sapwood.ForestRegressor
-        The model itself, to look into or to save.
-    """
+    """`sapwood.ForestRegressor` as a model of river for several targets."""
 
     _model_class: ClassVar[type[Any]] = Forest
 
 
 class AdaptiveTreeRegressor(RiverRegressor):
-    """`sapwood.AdaptiveTreeRegressor` as a model of river, with the same parameters.
-
-    Attributes
-    ----------
-    model : sapwood.AdaptiveTreeRegressor
-        The model itself, to look into or to save.
-    """
+    """`sapwood.AdaptiveTreeRegressor` as a model of river, with the same parameters."""
 
     _model_class: ClassVar[type[Any]] = AdaptiveTree
 
 
 class ForestRegressor(RiverRegressor):
-    """`sapwood.ForestRegressor` as a model of river, with the same parameters.
-
-    Attributes
-    ----------
-    model : sapwood.ForestRegressor
-        The model itself, to look into or to save.
-    """
+    """`sapwood.ForestRegressor` as a model of river, with the same parameters."""
 
     _model_class: ClassVar[type[Any]] = Forest
 
@@ -258,11 +225,6 @@ class HybridRegressor(RiverRegressor):
     """`sapwood.HybridRegressor` as a model of river, with the same parameters.
 
     `online` is a model of this module, or one of Sapwood whose parameters count alone.
-
-    Attributes
-    ----------
-    model : sapwood.HybridRegressor
-        The model itself, to look into or to save.
     """
 
     _model_class: ClassVar[type[Any]] = Hybrid

@@ -32,7 +32,7 @@ class ObserverSplitter(Splitter):
         self._nan = Moments()
 
     def update(self, att_val: Any, target_val: Any, w: float) -> None:
-        """Watch one observation.
+        """Add one observation.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class ObserverSplitter(Splitter):
     def best_evaluated_split_suggestion(
         self, criterion: Any, pre_split_dist: Any, att_idx: Any, binary_only: bool = True
     ) -> Any:
-        """Return the cut that the criterion likes best, the first of equals.
+        """Return the best split by the criterion; the first of several equal ones.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class QuantizerSplitter(ObserverSplitter):
     radius : float or "auto"
         Width of a slot; with "auto" the observer finds it.
     slots : int
-        With ``radius="auto"``, how many slots there may be; from 2 on.
+        With ``radius="auto"``, the largest number of slots, at least 2.
 
     Examples
     --------

@@ -124,12 +124,9 @@ def shared_place(label, Py_ssize_t places):
 cdef class Gaps:
     """How often columns were missing and present, ready to be used.
 
-    Parameters
-    ----------
-    table : array of int64, shape (columns, 3)
-        Of each column: rows in which it was missing and present, and whether they count no more.
-    flag_due : bool
-        Whether a column is to get a flag.
+    - `table`, shape (columns, 3): of each column: rows in which it was missing and present, and
+      whether they count no more.
+    - `flag_due`: whether a column is to get a flag.
     """
 
     def __init__(self, table not None, bint flag_due):
@@ -179,10 +176,7 @@ cdef class FeatureTable:
 cdef class RowReader:
     """Reads dicts into one row of doubles, if they are plain.
 
-    Parameters
-    ----------
-    features : Features
-        What is known of the columns.
+    - `features`: what is known of the columns.
 
     Examples
     --------
@@ -250,18 +244,10 @@ cdef class RowReader:
     def read(self, x, bint learn):
         """Fill `row` from a dict, if it is plain; else `row` is in disorder.
 
-        Parameters
-        ----------
-        x : dict
-            Names and values of features.
-        learn : bool
-            Whether the row is to be learned: then all that is new is left to the slow way. If not,
-            features and labels that are not known count as missing.
-
-        Returns
-        -------
-        bool
-            Whether all was plain; if not, `features.read_one` has to read the row.
+        - `x`: names and values of features.
+        - `learn`: whether the row is to be learned: then all that is new is left to the slow way.
+          If not, features and labels that are not known count as missing.
+        - Returns whether all was plain; if not, `features.read_one` has to read the row.
         """
         return self.fill(x, learn)
 

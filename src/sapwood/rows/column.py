@@ -57,17 +57,9 @@ class Rejected(Exception):  # noqa: N818 - it is made a ValueError before anybod
 class Coded:
     """A column whose rows have the same value where they have the same code.
 
-    Parameters
-    ----------
-    codes : ndarray of int
-        The code of each row; -1 where the value is missing.
-    values_at : callable
-        Returns the values in some rows, as a list.
-
-    Attributes
-    ----------
-    first_rows : ndarray of int
-        The rows in which a value occurs for the first time, in their order.
+    - `codes`: the code of each row; -1 where the value is missing.
+    - `values_at`: returns the values in some rows, as a list.
+    - `first_rows`: the rows in which a value occurs for the first time, in their order.
 
     Examples
     --------
@@ -121,34 +113,11 @@ Values = NDArray[Any] | list[Any] | Coded  # a column: of numbers if it is an ar
 class Column:
     """One feature while rows are read: what is known of it, and what they add.
 
-    Parameters
-    ----------
-    name : str or int
-        The feature.
-    kind : {"number", "category", "unknown"}
-        What its values are.
-    known : dict
-        The codes of its labels.
-    count : int
-        How many of them count, from the first on.
-    declared : bool
-        Whether it was declared to be a category: then whole floats are labels too.
-    learn : bool
-        Whether new labels get codes.
-    most : int
-        How many labels may have a code of their own. If that is OTHERS, the feature stays a
-        category of few, and all further labels have the code OTHERS.
-
-    Attributes
-    ----------
-    fresh : dict
-        The codes of labels that are new.
-    fresh_rows : list of int
-        The row that brings each of them, ascending; none where a single row is read.
-    first_row : int
-        The row that brings the feature.
-    value_row : int
-        The row that brings its first value, if its kind was unknown.
+    - `declared`: whether it was declared to be a category: then whole floats are labels too.
+    - `most`: how many labels may have a code of their own. If that is OTHERS, the feature stays a
+      category of few, and all further labels have the code OTHERS.
+    - `fresh_rows`: the row that brings each of them, ascending; none where a single row is read.
+    - `value_row`: the row that brings its first value, if its kind was unknown.
     """
 
     __slots__ = (
@@ -333,10 +302,7 @@ class Column:
 def ids_at(most: int) -> int:
     """Return with how many labels it is looked whether they are ids; 0 if it is not.
 
-    Parameters
-    ----------
-    most : int
-        How many labels may have a code of their own.
+    - `most`: how many labels may have a code of their own.
 
     Examples
     --------
@@ -349,12 +315,7 @@ def ids_at(most: int) -> int:
 def places_of(kind: str, count: int, most: int) -> int:
     """Return how many codes a category of many needs places for; -1 for other features.
 
-    Parameters
-    ----------
-    kind : str
-        Of the feature.
-    count, most : int
-        How many labels it has, and may have.
+    - `count`, `most`: how many labels it has, and may have.
 
     Examples
     --------

@@ -40,28 +40,12 @@ Read = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they those
 def opened(X: Any) -> tuple[Iterable[tuple[Any, Any]], Read | None, int] | None:
     """Return the names and columns of a frame, what reads a column, and the number of rows.
 
-    Parameters
-    ----------
-    X : object
-        A frame of pandas, polars, pyarrow or narwhals, or any source of an Arrow stream, which is
-        read to its end. For all else None is returned.
-
-    Returns
-    -------
-    columns : iterable of (name, column)
-        In their order.
-    read : callable or None
-        Returns the values of a column, and whether they are those of a categorical; None if the
-        columns are to be read as those of a mapping.
-    rows : int
-        The length of each column.
-
-    Raises
-    ------
-    ValueError
-        If the rows are still to be computed, or cannot be had.
-    ImportError
-        If a library that is needed is not installed.
+    - `X`: a frame of pandas, polars, pyarrow or narwhals, or any source of an Arrow stream, which
+      is read to its end. For all else None is returned.
+    - What reads a column returns its values, and whether they are those of a categorical. It is
+      None if the columns are to be read as those of a mapping.
+    - Raises ValueError if the rows are still to be computed, or cannot be had.
+    - Raises ImportError if a library that is needed is not installed.
     """
     try:
         frame = frame_of(X)
@@ -79,10 +63,7 @@ def opened(X: Any) -> tuple[Iterable[tuple[Any, Any]], Read | None, int] | None:
 def lasting(X: Any) -> Any:
     """Return X itself, or what an Arrow stream holds, which may be read but once.
 
-    Parameters
-    ----------
-    X : object
-        As for `opened`, which lists the errors.
+    - `X`: as for `opened`, which lists the errors.
     """
     if isinstance(X, np.ndarray) or hasattr(X, "__dataframe__"):
         return X
@@ -91,12 +72,9 @@ def lasting(X: Any) -> Any:
 
 
 def frame_of(X: Any) -> Any:
-    """Return a frame behind narwhals' face; None for all that is no frame.
+    """Return a frame of narwhals; None for all that is no frame.
 
-    Parameters
-    ----------
-    X : object
-        As for `opened`, which lists the errors.
+    - `X`: as for `opened`, which lists the errors.
     """
     if isinstance(X, np.ndarray | list | tuple):
         return None
@@ -115,7 +93,7 @@ def frame_of(X: Any) -> Any:
 
 
 def _as_frame(narwhals: Any, X: Any) -> Any:
-    """Return a frame behind narwhals' face; None for a series, and for what is no frame at all."""
+    """Return a frame of narwhals; None for a series, and for what is no frame at all."""
     try:
         frame = narwhals.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     except narwhals.exceptions.NarwhalsError as error:
@@ -182,10 +160,7 @@ def seconds_of(series: Any) -> FloatArray:
 
     A time without a zone counts as UTC, and a missing one is NaN.
 
-    Raises
-    ------
-    ValueError
-        If they are times of a day.
+    - Raises ValueError if they are times of a day.
     """
     narwhals: Any = importlib.import_module("narwhals.stable.v2")
     kind = type(series.dtype).__name__
@@ -260,19 +235,11 @@ def _from_arrow(scalar: Any) -> Any:
 def like(X: Any, predictions: FloatArray) -> Any:
     """Return predictions as users of X expect them.
 
-    Parameters
-    ----------
-    X : object
-        The rows that were predicted.
-    predictions : ndarray of float, shape (n,)
-        Not copied for pandas and pyarrow.
-
-    Returns
-    -------
-    series
-        For a frame of pandas a series named "prediction" with its index, for one of polars a
-        series of that name, for a table, record batch or stream of pyarrow an array; for all else
-        the predictions as they are.
+    - `X`: the rows that were predicted.
+    - `predictions`, shape (n,): not copied for pandas and pyarrow.
+    - Returns for a frame of pandas a series named "prediction" with its index, for one of polars a
+      series of that name, for a table, record batch or stream of pyarrow an array; for all else the
+      predictions as they are.
     """
     if isinstance(X, np.ndarray | Mapping | list | tuple):
         return predictions

@@ -15,12 +15,8 @@ __all__ = ["Labels"]
 class Labels(Sequence[Label | None]):
     """A column of labels, which is read like a list; a part of it, or a choice of rows, is another.
 
-    Parameters
-    ----------
-    codes : ndarray of int
-        The place of each row's label in `known`.
-    known : sequence
-        The labels, None for what is missing; one may be there several times.
+    - `codes`: the place of each row's label in `known`.
+    - `known`: the labels, None for what is missing; one may be there several times.
 
     Examples
     --------

@@ -73,10 +73,7 @@ def flag_name(name: Label) -> str:
 def flags_of(names: Sequence[Label], kinds: Sequence[str]) -> dict[int, int]:
     """Return the place of each flag, and that of the column that it belongs to.
 
-    Raises
-    ------
-    ValueError
-        If there is no such column.
+    - Raises ValueError if there is no such column.
 
     Examples
     --------
@@ -98,17 +95,7 @@ def flags_of(names: Sequence[Label], kinds: Sequence[str]) -> dict[int, int]:
 
 
 def completed(features: Features, plan: EncodedRows, learn: bool) -> EncodedRows:
-    """Return rows with the values of flags, and with the flags that become due in them.
-
-    Parameters
-    ----------
-    features : Features
-        That the rows were read by.
-    plan : EncodedRows
-        Without values of flags.
-    learn : bool
-        Whether the rows are to be learned.
-    """
+    """Return rows with the values of flags, and with the flags that become due in them."""
     flags = plan.before.flags  # another thread may have added one meanwhile
     if flags and len(plan.matrix):
         plan.fill(list(flags), np.isnan(plan.matrix[:, list(flags.values())]))
@@ -189,12 +176,8 @@ def _running(is_missing: NDArray[np.bool_], before: Counts) -> Counts:
 def counted(features: Features, known: KnownFeatures, matrix: FloatArray) -> Counts | None:
     """Return the counts once rows are learned, as `RowReader.count_gaps` counts one; None as before.
 
-    Parameters
-    ----------
-    features, known
-        By which the rows were read, and what is known of them with the first of these.
-    matrix : array
-        The rows.
+    - `features`, `known`: by which the rows were read, and what is known of them with the first of
+      these.
     """
     is_missing = np.isnan(matrix)
     places = _open(features.gaps, is_missing)
@@ -228,10 +211,7 @@ def are_due(counts: Counts) -> bool:
 def checked_gaps(header: Any, features: Features) -> NDArray[np.int64]:
     """Return the counts of a header, a list for each column that was missing; nothing is trusted.
 
-    Raises
-    ------
-    ValueError
-        If there is anything wrong with them.
+    - Raises ValueError if there is anything wrong with them.
     """
     known = features.known
     counts = np.zeros((len(known.names), 3), np.int64)

@@ -46,14 +46,7 @@ def named(X: Any, names: Sequence[Label]) -> Any:
 def applied(schema: Schema, items: Items, convert: Convert) -> tuple[Items, Convert]:
     """Return the columns of rows as a schema encodes them, and what reads these.
 
-    Parameters
-    ----------
-    schema : Schema
-        How columns become features.
-    items : iterable of (name, column)
-        As they are given.
-    convert : callable
-        Returns the values of a column as it is given, and whether it is a categorical.
+    - `convert`: returns the values of a column as it is given, and whether it is a categorical.
     """
     given = list(items)
     made = _numbers_made(schema, given)
@@ -76,14 +69,7 @@ def applied(schema: Schema, items: Items, convert: Convert) -> tuple[Items, Conv
 def encoded(schema: Schema, items: Items, columns: dict[Any, Any]) -> dict[Any, Any]:
     """Return columns as features.
 
-    Parameters
-    ----------
-    schema : Schema
-        How columns become features.
-    items : iterable of (name, column)
-        As they are given.
-    columns : dict of columns
-        The same as arrays and labels, without the schema.
+    - `columns`: the same as arrays and labels, without the schema.
     """
     given = list(items)
     labels = {

@@ -16,7 +16,16 @@ from sapwood.rows.encoder import columns_of_rows, is_rows
 from sapwood.rows.features import MAX_TARGETS
 from sapwood.validation import FloatArray, Label
 
-__all__ = ["Targets", "fitting", "in_kind", "is_several", "named", "read", "read_one", "told"]
+__all__ = [
+    "Targets",
+    "fitting",
+    "in_kind",
+    "is_several",
+    "named",
+    "read",
+    "read_one",
+    "target_name",
+]
 
 MISSING = "at least one of its targets is expected; leave out a row that has none"
 
@@ -42,16 +51,9 @@ def is_several(y: Any) -> bool:
 def read(y: Any) -> Targets:
     """Read the y of many rows.
 
-    Parameters
-    ----------
-    y : array_like, mapping of columns, list of dicts, or data frame
-        One column; or several, as an array of two dimensions, or by their names. It is copied, as
-        other threads may write to it. What was read already is returned.
-
-    Raises
-    ------
-    ValueError
-        If it holds anything but numbers and, of several targets, missing values.
+    - `y`: one column; or several, as an array of two dimensions, or by their names. It is copied,
+      as other threads may write to it. What was read already is returned.
+    - Raises ValueError if it holds anything but numbers and, of several targets, missing values.
 
     Examples
     --------
@@ -108,28 +110,10 @@ def fitting(
 ) -> tuple[tuple[Label, ...], FloatArray]:
     """Return y as a model learns it, which knows some targets, or one (none) if it has learned.
 
-    Parameters
-    ----------
-    read : Targets
-        What `read` returned.
-    known : tuple
-        The targets of the model, in their order.
-    has_learned : bool
-        Whether that is settled.
-    model : str
-        What it is called.
-
-    Returns
-    -------
-    names : tuple
-        Of several targets, in the order of the model; none of one.
-    values : array
-        One column, or a matrix with a column for each target.
-
-    Raises
-    ------
-    ValueError
-        If y has another number of targets, or other ones.
+    - `read`: what `read` returned.
+    - Returns the names of several targets, in the order of the model (none of one), and one column,
+      or a matrix with a column for each target.
+    - Raises ValueError if y has another number of targets, or other ones.
     """
     names, values = read
     if values.ndim == 1:
@@ -173,11 +157,8 @@ def fitting(
 def in_kind(X: Any, predictions: FloatArray, names: tuple[Label, ...]) -> Any:
     """Return predictions of several targets as users of X expect them.
 
-    Returns
-    -------
-    frame, dict or array
-        For a frame one of its library with a column for each target; for a mapping of columns a
-        dict of them; for all else an array of shape (rows, targets).
+    For a frame that is one of its library with a column for each target; for a mapping of columns a
+    dict of them; for all else an array of shape (rows, targets).
     """
     columns = {name: predictions[:, place] for place, name in enumerate(names)}
     if isinstance(X, Mapping):
@@ -190,12 +171,12 @@ def named(names: tuple[Label, ...], predictions: Iterable[float]) -> dict[Label,
     return dict(zip(names, predictions, strict=True))
 
 
-def told(name: Label) -> str:
+def target_name(name: Label) -> str:
     """Return how a message calls the y of a target.
 
     Examples
     --------
-    >>> told("wet")
+    >>> target_name("wet")
     "y['wet']"
     """
     return f"y[{validation.shown(name)}]"
@@ -233,9 +214,9 @@ def _values(content: Any, name: Any) -> FloatArray:
     if array is None and not isinstance(content, list | tuple):
         array = np.asarray(content)
     if array is not None and array.ndim != 1:
-        raise ValueError(f"{told(name)} has shape {array.shape}: one dimension is expected")
+        raise ValueError(f"{target_name(name)} has shape {array.shape}: one dimension is expected")
     if array is not None and array.dtype.kind in "biuf":
-        return validation.column(content, told(name))
+        return validation.column(content, target_name(name))
     values = content if array is None else array.tolist()
     return np.array([_number(value, name, row) for row, value in enumerate(values)])
 
@@ -251,8 +232,8 @@ def _number(value: Any, name: Any, row: int | None) -> float:
     if plain is None:
         return np.nan
     if isinstance(plain, str):
-        validation.refuse_kind(told(name), value, row)
-    return validation.number(plain, told(name))
+        validation.refuse_kind(target_name(name), value, row)
+    return validation.number(plain, target_name(name))
 
 
 def _name(name: Any) -> Label:

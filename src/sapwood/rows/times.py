@@ -170,14 +170,9 @@ def is_naive(value: Any) -> bool:
 def seconds_of_word(text: str, format: str | None) -> float | None:
     """Return the seconds of a time that is text; None if it is none.
 
-    Parameters
-    ----------
-    text : str
-        Without blanks around it.
-    format : str, optional
-        As for `datetime.strptime`; ISO 8601 if not given. Names of months and days are English,
-        whatever the locale, and may be short or long; a format without a date gives seconds since
-        midnight.
+    - `format`: as for `datetime.strptime`; ISO 8601 if not given. Names of months and days are
+      English, whatever the locale, and may be short or long; a format without a date gives seconds
+      since midnight.
 
     Examples
     --------

@@ -51,14 +51,8 @@ def is_missing(text: str) -> bool:
 class NumberFormat:
     """How numbers are written.
 
-    Parameters
-    ----------
-    decimal : {".", ","}
-        What stands before decimals.
-    thousands : {"", ".", ",", " ", "'"}
-        What may stand between thousands; a blank for all kinds of them.
-    sign : str
-        A sign of percent or of a currency that may stand before or behind.
+    - `thousands`: what may stand between thousands; a blank for all kinds of them.
+    - `sign`: a sign of percent or of a currency that may stand before or behind.
 
     Examples
     --------
@@ -103,12 +97,7 @@ def number_pattern(format: NumberFormat) -> str:
 def number_of_word(text: str, example: str) -> float | None:
     """Return the number that text is in a format; None if it is none.
 
-    Parameters
-    ----------
-    text : str
-        Without blanks around it.
-    example : str
-        The format: the number 1234.5 as it is written there.
+    - `example`: the format: the number 1234.5 as it is written there.
 
     Examples
     --------
@@ -142,17 +131,8 @@ def boolean_of_word(text: str) -> float | None:
 def label_of(value: Any, declared: bool) -> Label | None:
     """Return the label that a value is, None if it is missing.
 
-    Parameters
-    ----------
-    value : str, bool, int, float, Decimal or None
-        What a file holds.
-    declared : bool
-        Whether whole numbers are labels of their own; else they are their text.
-
-    Raises
-    ------
-    sapwood.validation.Unfit
-        If it can be no label.
+    - `declared`: whether whole numbers are labels of their own; else they are their text.
+    - Raises sapwood.validation.Unfit if it can be no label.
 
     Examples
     --------

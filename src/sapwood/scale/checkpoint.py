@@ -33,10 +33,7 @@ def load_checkpoint(
 ) -> tuple[dict[str, Any], bytes, NDArray[np.float64]] | None:
     """Return the state, the model and the scores of a checkpoint; None if there is none.
 
-    Raises
-    ------
-    CheckpointError
-        If it is of another job, or damaged.
+    - Raises CheckpointError if it is of another job, or damaged.
     """
     if not os.path.exists(path):
         return None

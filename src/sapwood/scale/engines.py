@@ -20,15 +20,7 @@ ANSWER_SECONDS = 4  # within which a scheduler has to answer
 
 
 class Engine:
-    """An executor that is opened again when its workers are lost.
-
-    Parameters
-    ----------
-    open : callable
-        Returns an executor.
-    name : str
-        What messages call it.
-    """
+    """An executor that is opened again when its workers are lost."""
 
     def __init__(self, open: Callable[[], Executor], name: str = "the executor") -> None:
         self._open, self.name = open, name
@@ -65,20 +57,10 @@ class _Lent(Engine):
 def engine(spec: str | Executor, workers: int) -> Iterator[Engine]:
     """Open an engine by its name.
 
-    Parameters
-    ----------
-    spec : str or Executor
-        "processes" or "threads" of this machine; "dask" or "ray", a local cluster, or one by its
-        address, as ``dask://host:8786`` and ``ray://host:10001``; or any executor.
-    workers : int
-        How many there are to be on this machine.
-
-    Raises
-    ------
-    MergeError
-        If there is no such engine.
-    ModuleNotFoundError
-        If Dask or Ray is not installed.
+    - `spec`: "processes" or "threads" of this machine; "dask" or "ray", a local cluster, or one by
+      its address, as ``dask://host:8786`` and ``ray://host:10001``; or any executor.
+    - Raises MergeError if there is no such engine.
+    - Raises ModuleNotFoundError if Dask or Ray is not installed.
     """
     if isinstance(spec, Executor):
         yield _Lent(lambda: spec, type(spec).__name__)
@@ -153,12 +135,7 @@ def _dask(address: str, workers: int) -> Executor:
 class RayExecutor(Executor):
     """Ray's tasks as an Executor of Python.
 
-    Parameters
-    ----------
-    address : str
-        Host and port of a cluster; a local one is started if it is empty.
-    workers : int
-        How many CPUs a local one has.
+    - `address`: host and port of a cluster; a local one is started if it is empty.
     """
 
     def __init__(self, address: str = "", workers: int = 2) -> None:

@@ -21,17 +21,7 @@ __all__ = ["Members", "learn_members"]
 class Members:
     """The parts of a forest, as bytes; none while it is whole.
 
-    Parameters
-    ----------
-    forest : ForestRegressor
-        As it is at first.
-    workers : int
-        How many parts there are to be.
-
-    Raises
-    ------
-    MergeError
-        If it has several targets.
+    - Raises MergeError if it has several targets.
     """
 
     def __init__(self, forest: ForestRegressor, workers: int) -> None:
@@ -69,10 +59,7 @@ class Members:
     def take(self, done: list[ShardDone], engine: str) -> None:
         """Take over what workers have made of their members, if it is that.
 
-        Raises
-        ------
-        MergeError
-            If a worker has sent something else.
+        - Raises MergeError if a worker has sent something else.
         """
         parts = []
         for place, each in enumerate(done):
@@ -126,14 +113,7 @@ def learn_members(
 ) -> ShardDone:
     """Learn rows with some members of a forest, in a worker, and return them.
 
-    Parameters
-    ----------
-    version : str
-        The release of the driver.
-    part : bytes
-        A forest of these members.
-    source, pieces, skip_bad
-        As for `sapwood.scale.worker.learn_shard`.
+    - `source`, `pieces`, `skip_bad`: as for `sapwood.scale.worker.learn_shard`.
     """
     if version != sapwood.__version__:
         raise MergeError(

@@ -33,15 +33,7 @@ class WorkerLostError(BrokenExecutor):
 
 
 class ProcessExecutor(Executor):
-    """Calls functions in processes, which are started with the first call.
-
-    Parameters
-    ----------
-    workers : int
-        How many there are.
-    prepare : callable, optional
-        What each worker calls before all else.
-    """
+    """Calls functions in processes, which are started with the first call."""
 
     def __init__(self, workers: int, prepare: Callable[[], None] | None = None) -> None:
         self._workers, self._prepare = workers, prepare
@@ -59,10 +51,7 @@ class ProcessExecutor(Executor):
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
         """Let a worker call a function.
 
-        Raises
-        ------
-        RuntimeError
-            If the executor was shut down.
+        - Raises RuntimeError if the executor was shut down.
         """
         with self._changing:
             if self._is_shut:

@@ -11,7 +11,7 @@ __all__ = ["RoundReport", "Trained"]
 
 @dataclass(frozen=True)
 class RoundReport:
-    """How a round went.
+    """The result of one round.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ LOSSES = ("KilledWorker", "NodeDiedError", "OwnerDiedError", "WorkerCrashedError
 
 
 class Rounds:
-    """A driver, which never sees a row.
+    """The driver of distributed training; it reads no rows.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Rounds:
     name : str, path, or sequence of them
         What workers read, as `sapwood.streams.open_stream` opens it.
     workers : int
-        Into how many shards a round is cut, or into how many parts a forest.
+        The number of shards of a round, or of parts of a forest.
     engine : Engine
         What runs them.
     read_options : dict, optional
@@ -444,17 +444,17 @@ def train(
     engine: str | Executor = "processes",
     **options: Any,
 ) -> Trained:
-    """Let workers learn a source, on some engine.
+    """Train a model on a source by several workers.
 
     Parameters
     ----------
     model : HoeffdingTreeRegressor or ForestRegressor
-        Learns, or goes on learning; the one that has learned all is in what is returned.
+        The model to train; it need not be empty. The result contains the trained model.
     name : str, path, or sequence of them
         What workers read: files, a folder, a pattern such as ``days/*.parquet``, or a generator.
     workers : int
-        Into how many shards a round is cut, or into how many parts a forest; and how many workers
-        there are on this machine.
+        The number of shards of a round, or of parts of a forest, and the number of workers on this
+        machine.
     engine : str or Executor
         As for `sapwood.scale.engines.engine`.
     **options

@@ -29,18 +29,8 @@ GENERATED = "generator"
 class SourceFile:
     """A file, or a stream that is computed.
 
-    Parameters
-    ----------
-    path : str
-        Its name.
-    unit : {"rows", "bytes", "whole"}
-        By what it can be cut.
-    size : int
-        How much there is of that; 1 of what cannot be cut.
-    per_row : float
-        How much of it a row takes; an estimate for bytes, and for what is whole.
-    groups : tuple of int
-        The rows of each row group.
+    - `size`: how much there is of that; 1 of what cannot be cut.
+    - `per_row`: how much of it a row takes; an estimate for bytes, and for what is whole.
     """
 
     path: str
@@ -54,14 +44,7 @@ class SourceFile:
 class Piece:
     """A part of a file, from `start` up to `end` in its unit.
 
-    Parameters
-    ----------
-    file : int
-        Which one of the source.
-    start, end : int
-        From where to where.
-    exact : bool
-        Whether a row is known to begin at the start.
+    - `exact`: whether a row is known to begin at the start.
     """
 
     file: int
@@ -83,18 +66,8 @@ class Cursor:
 class Source:
     """Files in order, and how they are read.
 
-    Parameters
-    ----------
-    name : str
-        What messages call them together.
-    files : tuple of SourceFile
-        In order.
-    reading : dict
-        The arguments by which `open_stream` reads each of them as it reads the first.
-    features : dict
-        The kind of each feature, in order.
-    schema : Schema
-        How rows are read, for the model that learns them.
+    - `reading`: the arguments by which `open_stream` reads each of them as it reads the first.
+    - `schema`: how rows are read, for the model that learns them.
     """
 
     name: str
@@ -113,14 +86,8 @@ class Source:
     def cut(self, cursor: Cursor, rows: int, parts: int) -> tuple[list[list[Piece]], Cursor]:
         """Return the pieces of the next rows, for each worker, and where they end.
 
-        Parameters
-        ----------
-        cursor : Cursor
-            Where to begin; stays as it is.
-        rows : int
-            How many, about.
-        parts : int
-            For how many workers. The last ones may get nothing.
+        - `cursor`: where to begin; stays as it is.
+        - `parts`: for how many workers. The last ones may get nothing.
         """
         place = Cursor(cursor.file, cursor.at)
         exact = True
@@ -169,12 +136,8 @@ def survey(name: Any, read_options: dict[str, Any]) -> Source:
 
     This is done by a worker, as only workers read.
 
-    Parameters
-    ----------
-    name : str, path or sequence of them
-        As for `open_stream`; or a stream that is computed, such as "friedman:rows=1000000".
-    read_options : dict
-        Further arguments of `open_stream`.
+    - `name`: as for `open_stream`; or a stream that is computed, such as "friedman:rows=1000000".
+    - `read_options`: further arguments of `open_stream`.
     """
     if isinstance(name, Sequence) and not isinstance(name, str) and len(name) == 1:
         name = name[0]

@@ -33,14 +33,9 @@ MOST_OPEN = 16  # files
 class PieceRead:
     """Where a piece really began and ended, and what was in it.
 
-    Parameters
-    ----------
-    piece : Piece
-        The piece to read.
-    start, end : int
-        Where its first row begins, and the first one behind it; in the unit of the file.
-    rows, lines : int
-        How many rows were read, bad ones among them; and lines of a text.
+    - `start`, `end`: where its first row begins, and the first one behind it; in the unit of the
+      file.
+    - `rows`, `lines`: how many rows were read, bad ones among them; and lines of a text.
     """
 
     piece: Piece
@@ -54,21 +49,12 @@ class PieceRead:
 class ShardDone:
     """What a worker sends back.
 
-    Parameters
-    ----------
-    content : bytes
-        A delta; or a model, if it was the first shard of all; nothing if a bad row has stopped it.
-    pieces : list of PieceRead
-        What was read.
-    bad : list of pairs of int and BadRow
-        Rows left out, each with the place of its piece; lines are counted from 1 in a piece that
-        does not begin its file.
-    learned, without_target : int
-        How many rows were learned, and how many have no target.
-    seconds : dict of str to float
-        What took how long.
-    scores : array
-        The sums of errors of the first shard of all; a delta has its own.
+    - `content`: a delta; or a model, if it was the first shard of all; nothing if a bad row has
+      stopped it.
+    - `bad`: rows left out, each with the place of its piece; lines are counted from 1 in a piece
+      that does not begin its file.
+    - `learned`, `without_target`: how many rows were learned, and how many have no target.
+    - `scores`: the sums of errors of the first shard of all; a delta has its own.
     """
 
     content: bytes = b""
@@ -85,16 +71,7 @@ def learn_shard(
 ) -> ShardDone:
     """Learn the rows of some pieces from a snapshot, and return the delta.
 
-    Parameters
-    ----------
-    snapshot : bytes
-        Of the tree.
-    shard : int
-        The number of the shard in its round.
-    source, pieces
-        What to read.
-    skip_bad : bool
-        Whether rows that cannot be used are left out; else the first of them stops all.
+    - `skip_bad`: whether rows that cannot be used are left out; else the first of them stops all.
     """
     begun = time.perf_counter()
     learner = ShardLearner(snapshot, shard)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sapwood
+from sapwood.classify.leaves import NAIVE_BAYES
 from sapwood.serve.model_host import ModelHost, Predicted, plain
 from sapwood.serve.rows import Batch
 from sapwood.validation import Label
@@ -46,6 +47,11 @@ class ClassHost(ModelHost):
         """The labels that the model has learned, in the order of their first rows."""
         found: list[Label] = self.model.classes
         return found
+
+    @property
+    def explains(self) -> bool:
+        """Whether the model explains its ratings; leaves of naive Bayes do not."""
+        return super().explains and self.model.parameters["leaf"] not in NAIVE_BAYES
 
     @property
     def targets(self) -> list[str]:

@@ -82,7 +82,7 @@ class TopicFollower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop to read; a thread that waits for messages ends with the process."""
+        """Stop reading; a thread that is blocked by the broker ends with the process."""
         self._stopping.set()
 
     @property

@@ -95,7 +95,7 @@ class Service:
             self.follower.start()
 
     def stop(self) -> None:
-        """Do what waits, write a checkpoint, and end the threads."""
+        """Complete queued operations, write a checkpoint, and stop the threads."""
         self.stopping = True
         if self.writer is not None:
             self.writer.stop()

@@ -36,7 +36,7 @@ class Settings:
     writer : WriterLimits
         When checkpoints are due, and how much may wait.
     max_pending : int
-        Predictions that wait for their labels.
+        The largest number of pending predictions.
     max_rate : float
         Requests a second, 0 for no limit.
     max_learn_rate : float

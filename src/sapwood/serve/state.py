@@ -27,7 +27,7 @@ SCORES = "scores."
 
 
 class Pending(NamedTuple):
-    """A row that waits for its label.
+    """A row whose label is pending.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class ConflictError(ValueError):
 
 
 class ServiceState:
-    """A model, its scores, and the predictions that wait for their labels.
+    """A model, its scores, and its pending predictions.
 
     Parameters
     ----------

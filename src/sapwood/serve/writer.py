@@ -1,6 +1,6 @@
 """The one thread that changes the model: it logs operations, applies them, and answers.
 
-Operations that wait are logged together, with one call of fsync for all of them. Rejected
+Queued operations are logged together, with one call of fsync. Rejected
 operations stay in the log: they are rejected again when it is replayed.
 """
 
@@ -61,7 +61,7 @@ class WriterLimits:
 
 @dataclass
 class Job:
-    """An operation that waits."""
+    """A queued operation."""
 
     operation: Operation
     batch: Batch
@@ -143,7 +143,7 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """Operations that wait."""
+        """The queued operations."""
         return self._queue.qsize()
 
     # -- the thread -------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Writer:
             self.store.close()
 
     def _step(self) -> bool:
-        """Do what waits; return False when the thread is to end."""
+        """Complete queued operations; return False to stop the thread."""
         jobs, go_on = self._next_jobs()
         if jobs:
             self._do(jobs)

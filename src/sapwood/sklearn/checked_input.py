@@ -1,13 +1,23 @@
 """Tables of scikit-learn's users, checked as scikit-learn does."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals.stable.v2 as narwhals
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
-__all__ = ["CheckedInput"]
+from sapwood.adapter_parameters import AdapterParameters
+
+__all__ = ["CheckedInput", "HoldsModel"]
 
 
 class CheckedInput(BaseEstimator):
@@ -42,6 +52,40 @@ class CheckedInput(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+
+class HoldsModel(AdapterParameters, CheckedInput):
+    """An estimator that holds a model of Sapwood.
+
+    Attributes
+    ----------
+    model_ : Regressor or Classifier
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]]
+    model_: Any
+
+    @staticmethod
+    def _weighted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Return rows and their weights, without rows of weight 0."""
+        if sample_weight is None:
+            return X, y, None
+        w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if w.all():
+            return X, y, w
+        check_consistent_length(X, y)
+        kept = np.flatnonzero(w)
+        return _safe_indexing(X, kept), _safe_indexing(y, kept), w[kept]
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Permutation importance of the columns in recent rows.
+
+        They sum to 1; without a split, all are 0.
+        """
+        check_is_fitted(self, "model_")
+        return np.array(list(self.model_.feature_importances.values()))
 
 
 def _is_named_frame(X: Any) -> bool:

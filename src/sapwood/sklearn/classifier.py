@@ -5,16 +5,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
     check_is_fitted,
     column_or_1d,
 )
 
-from sapwood.adapter_parameters import AdapterParameters
 from sapwood.classify import AdaptiveTreeClassifier as AdaptiveTree
 from sapwood.classify import ForestClassifier as Forest
 from sapwood.classify import HoeffdingTreeClassifier as Tree
@@ -25,12 +21,12 @@ from sapwood.classify.decisions import (
     checked_weighting,
     cost_matrix,
 )
-from sapwood.sklearn.checked_input import CheckedInput
+from sapwood.sklearn.checked_input import HoldsModel
 
 __all__ = ["AdaptiveTreeClassifier", "ForestClassifier", "HoeffdingTreeClassifier"]
 
 
-class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
+class SklearnClassifier(ClassifierMixin, HoldsModel):
     """A classifier of Sapwood as an estimator of scikit-learn.
 
     The order of the rows matters: it is the order of the stream. The classes of `model_` are the
@@ -38,16 +34,12 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
 
     Attributes
     ----------
-    model_ : Classifier
-        The model itself, to look into or to save.
     classes_ : ndarray
         The labels, sorted: the columns of `predict_proba`.
     """
 
-    _model_class: ClassVar[type[Any]]
     class_weight: Any
     cost: Any
-    model_: Any
     classes_: NDArray[Any]
     _labels: list[Any]
 
@@ -81,10 +73,10 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
         Parameters
         ----------
         X, y, sample_weight
-            As for `fit`. Columns have to be those of the first call.
+            As for `fit`. The columns must be those of the first call.
         classes : array_like, optional
-            Labels that are to be among `classes_`. They need not be named: those of `y` are added
-            at any call.
+            Labels that `classes_` must contain. This is optional: labels in `y` are added at each
+            call.
         """
         first = not hasattr(self, "model_")
         model = self._new_model() if first else self.model_
@@ -92,13 +84,7 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
         X, y = self._checked(X, first, y)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        w = None
-        if sample_weight is not None:
-            w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if not w.all():
-                check_consistent_length(X, y)
-                kept = np.flatnonzero(w)
-                X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
+        X, y, w = self._weighted(X, y, sample_weight)
         weighting = checked_weighting(self.class_weight)
         if isinstance(weighting, dict):
             own = np.array([weighting.get(label, 1.0) for label in np.asarray(y).tolist()])
@@ -142,12 +128,6 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
             return np.asarray(self.classes_[found.argmax(axis=1)])
         matrix = cost_matrix(costs, tuple(self.classes_.tolist()))
         return np.asarray(self.classes_[cheapest(found, matrix)])
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Permutation importance of the columns in recent rows; they sum to 1."""
-        check_is_fitted(self, "model_")
-        return np.array(list(self.model_.feature_importances.values()))
 
 
 class HoeffdingTreeClassifier(SklearnClassifier):

@@ -1,16 +1,15 @@
 """Lags in scikit-learn's pipelines."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from sapwood.adapter_parameters import AdapterParameters
 from sapwood.lags import Lags as Past
-from sapwood.lags.lags import MOST_SERIES, TOLERANCE
-from sapwood.lags.spans import Spans
 from sapwood.rows import frames
 from sapwood.sklearn.checked_input import CheckedInput
 from sapwood.validation import Label
@@ -18,20 +17,20 @@ from sapwood.validation import Label
 __all__ = ["Lags"]
 
 
-class Lags(TransformerMixin, CheckedInput):
+class Lags(AdapterParameters, TransformerMixin, CheckedInput):
     """`sapwood.lags.Lags` as a transformer of scikit-learn, with the same parameters.
 
-    The order of the rows matters: those that are transformed after `fit` follow the rows of that,
-    and their own targets are not known. So a lag of 24 is known for the next 24 of them, and NaN
-    from the 25th on: the model behind has to take missing values, as our trees and
-    `HistGradientBoostingRegressor` do. `partial_fit` goes on with rows whose targets have come.
+    The order of rows matters: rows that are transformed after `fit` follow the rows of `fit`, and
+    their targets are unknown. A lag of 24 is therefore known for the next 24 rows, and NaN
+    afterwards. The model after this step must accept missing values, as Sapwood's models and
+    `HistGradientBoostingRegressor` do. `partial_fit` adds rows whose targets have arrived.
 
     Attributes
     ----------
     past_ : sapwood.lags.Lags
-        What is remembered of earlier rows.
+        The lag features, with the values of earlier rows.
     n_features_in_ : int
-        How many columns X had.
+        The number of columns of X.
     feature_names_in_ : ndarray of str
         Their names, if X was a data frame.
 
@@ -50,30 +49,8 @@ class Lags(TransformerMixin, CheckedInput):
 
     past_: Past
 
-    def __init__(
-        self,
-        lags: Spans = (1,),
-        means: Spans = (),
-        *,
-        lags_of: Mapping[Label, Spans] | None = None,
-        means_of: Mapping[Label, Spans] | None = None,
-        by: Label | Sequence[Label] = (),
-        target: str = "y",
-        max_series: int = MOST_SERIES,
-        time: Label | None = None,
-        tolerance: str = TOLERANCE,
-        horizon: int | str | None = None,
-    ) -> None:
-        self.lags = lags
-        self.means = means
-        self.lags_of = lags_of
-        self.means_of = means_of
-        self.by = by
-        self.target = target
-        self.max_series = max_series
-        self.time = time
-        self.tolerance = tolerance
-        self.horizon = horizon
+    _model_class: ClassVar[type[Any]] = Past
+    _own_parameters: ClassVar[dict[str, Any]] = {"lags": (1,)}
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Start over, and remember rows.
@@ -89,7 +66,7 @@ class Lags(TransformerMixin, CheckedInput):
         return self
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Any:
-        """Start over, and return rows with what was known before each.
+        """Start over with these rows, and return them with their lag features.
 
         Parameters
         ----------
@@ -113,7 +90,7 @@ class Lags(TransformerMixin, CheckedInput):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return rows that follow those of `fit`, with what is known before each.
+        """Return rows that follow the rows of `fit`, with their lag features.
 
         Parameters
         ----------
@@ -129,7 +106,7 @@ class Lags(TransformerMixin, CheckedInput):
             raise ValueError(
                 "requires y to be passed, but the target y is None: lags are taken of it"
             )
-        past = Past(**self.get_params()) if first else self.past_
+        past = self._new_model() if first else self.past_
         X, y = self._checked(X, first, y)
         plan = past.plan(X, column_or_1d(y, warn=True))
         joined = _joined(X, plan.features, past.features)

@@ -7,19 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
     check_is_fitted,
     column_or_1d,
 )
 
 from sapwood import validation
-from sapwood.adapter_parameters import AdapterParameters
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
 from sapwood.hybrid.adapting import new_hybrid
 from sapwood.hybrid.regressor import HybridRegressor as Hybrid
-from sapwood.sklearn.checked_input import CheckedInput
+from sapwood.sklearn.checked_input import HoldsModel
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
 __all__ = [
@@ -30,18 +27,10 @@ __all__ = [
 ]
 
 
-class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
-    """A model of Sapwood as an estimator of scikit-learn.
+class SklearnRegressor(RegressorMixin, HoldsModel):
+    """A model of Sapwood as an estimator of scikit-learn."""
 
-    Attributes
-    ----------
-    model_ : Regressor
-        The model itself, to look into or to save.
-    """
-
-    _model_class: ClassVar[type[Any]]
     _own_parameters: ClassVar[dict[str, Any]] = {"passes": 2, "shuffle": True, "random_state": 0}
-    model_: Any
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train a new model on all rows: `passes` times, each time in another random order.
@@ -53,9 +42,9 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         X : array_like or data frame, shape (n, features)
             The features.
         y : array_like of float, shape (n,) or (n, targets), or a frame
-            The targets. Of several each may be missing (NaN) for itself.
+            The targets. Single values of several targets may be missing (NaN).
         sample_weight : array_like of float, shape (n,), optional
-            How much each row counts; a row of weight 0 is left out.
+            The weight of each row; a row with weight 0 is left out.
         """
         self.__dict__.pop("model_", None)  # if X is rejected, no old model stays with new names
         model = self._new_model()
@@ -72,7 +61,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         Parameters
         ----------
         X, y, sample_weight
-            As for `fit`. Columns have to be those of the first call.
+            As for `fit`. The columns must be those of the first call.
         """
         first = not hasattr(self, "model_")
         model = self._new_model() if first else self.model_
@@ -86,13 +75,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         names = [str(name) for name in y.columns] if several and hasattr(y, "columns") else None
         X, y = self._checked(X, first, y, several)
         y = y if several else column_or_1d(y, warn=True)
-        w = None
-        if sample_weight is not None:
-            w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if not w.all():
-                check_consistent_length(X, y)
-                kept = np.flatnonzero(w)
-                X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
+        X, y, w = self._weighted(X, y, sample_weight)
         return X, y, w, names
 
     @staticmethod
@@ -126,15 +109,6 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         tags.target_tags.multi_output = by_slots
         return tags
 
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Permutation importance of the columns in recent rows; they sum to 1.
-
-        They sum to 1; without a split, all are 0.
-        """
-        check_is_fitted(self, "model_")
-        return np.array(list(self.model_.feature_importances.values()))
-
 
 class HoeffdingTreeRegressor(SklearnRegressor):
     """`sapwood.HoeffdingTreeRegressor` as an estimator of scikit-learn, with the same parameters.
@@ -148,20 +122,20 @@ class HoeffdingTreeRegressor(SklearnRegressor):
     Parameters
     ----------
     passes : int, default 2
-        How often `fit` learns the rows.
+        The number of passes of `fit` over the rows.
     shuffle : bool, default True
-        Whether each pass of `fit` has an order of its own.
+        Whether the rows are shuffled before each pass of `fit`.
     random_state : int, RandomState or None, default 0
         Of the orders.
 
     Attributes
     ----------
     tree_ : sapwood.HoeffdingTreeRegressor
-        The tree itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     n_outputs_ : int
-        How many targets y has.
+        The number of targets.
     n_features_in_ : int
-        How many columns X had.
+        The number of columns of X.
     feature_names_in_ : ndarray of str
         Their names, if X was a data frame.
 
@@ -189,11 +163,6 @@ class AdaptiveTreeRegressor(SklearnRegressor):
     """`sapwood.AdaptiveTreeRegressor` as an estimator of scikit-learn, with the same parameters.
 
     Like `HoeffdingTreeRegressor` of this module it takes `passes`, `shuffle` and `random_state`.
-
-    Attributes
-    ----------
-    model_ : sapwood.AdaptiveTreeRegressor
-        The model itself, to look into or to save.
     """
 
     _model_class: ClassVar[type[Any]] = AdaptiveTree
@@ -203,11 +172,6 @@ class ForestRegressor(SklearnRegressor):
     """`sapwood.ForestRegressor` as an estimator of scikit-learn, with the same parameters.
 
     Like `HoeffdingTreeRegressor` of this module it takes `passes`, `shuffle` and `random_state`.
-
-    Attributes
-    ----------
-    model_ : sapwood.ForestRegressor
-        The model itself, to look into or to save.
     """
 
     _model_class: ClassVar[type[Any]] = Forest
@@ -219,11 +183,6 @@ class HybridRegressor(SklearnRegressor):
     `fit` learns all rows and fits the batch learner on the latest of them; `partial_fit` learns
     more rows, and refits by the schedule. `online` is an estimator of this module, or a model of
     Sapwood whose parameters count alone.
-
-    Attributes
-    ----------
-    model_ : sapwood.HybridRegressor
-        The model itself, to look into or to save.
     """
 
     _model_class: ClassVar[type[Any]] = Hybrid

@@ -140,7 +140,7 @@ cdef class SparseWeights:
 
     @property
     def rows(self):
-        """How many rows were learned."""
+        """The number of rows learned."""
         return self.head.rows
 
     @property

@@ -62,29 +62,29 @@ class Arrival(NamedTuple):
 
 
 class SparseRegressor(OneTargetStage):
-    """A model of rows that have a few of very many names, such as words, tags or ids.
+    """A model of sparse rows: each has a few of very many names, such as words or tags.
 
-    A linear model has a weight for each name, and for each text that a name has had as its value.
-    The cost of a row depends on how many names it has, not on how many there are. The model inside
-    gets the linear prediction as a feature, and with it the most useful names: those that at least
-    half of the rows have, and then those whose weights explain most. The predictions of both models
-    are combined by their errors.
+    A linear model has a weight for each name, and for each string value of a name. The time per row
+    depends on the number of names in the row, not on the number of all names. The model inside gets
+    the linear prediction as a feature, and the most useful names: names that occur in at least half
+    of the rows, then names whose weights explain most. The predictions of both models are combined
+    by their errors.
 
     Parameters
     ----------
     model : HoeffdingTreeRegressor, AdaptiveTreeRegressor or ForestRegressor
         A model of Sapwood of one target that has learned nothing yet.
     features : int
-        How many names the model inside may get, those of `always` not counted.
+        The largest number of names that the model inside gets, in addition to `always`.
     always : iterable of str or int
-        Names that the model inside gets from the first row on. Where a row lacks one, its value is
-        missing.
+        Names that the model inside gets from the first row on. If a row lacks one of them, its
+        value is missing.
     absent : {"zero", "missing"}
-        What the model inside learns of numbers that a row lacks. With "zero", 0 and absent are the
-        same. Texts are missing in both cases, and the linear model has no term for absent names.
+        How the model inside treats numbers that are absent from a row: as 0 or as missing values.
+        Absent strings are always missing. The linear model has no term for absent names.
     max_bytes : int
-        What the weights may occupy: 16 MiB by default, which is enough for some 200,000 names. If
-        there is no room, the name is evicted that has had no row for the longest time.
+        The memory limit of the weights: 16 MiB by default, which is enough for about 200,000 names.
+        If there is no room for a new name, the least recently used name is evicted.
 
     Examples
     --------

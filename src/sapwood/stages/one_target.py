@@ -26,7 +26,7 @@ class OneTargetStage(RowStage):
     features = passed_on("The names of the features, in the order of their first appearance.")
     feature_kinds = passed_on("What each feature is.")
     feature_importances = passed_on("The share of each feature; sums to 1.")
-    n_leaves = passed_on("How many leaves the model has.")
+    n_leaves = passed_on("The number of leaves of the model.")
 
     def _rows(self, X: Any, names: Sequence[Label] = ()) -> list[Any]:
         """Return rows as encoded dicts; names are those of the columns of an array."""

@@ -39,7 +39,7 @@ class Prediction(NamedTuple):
 
 
 class EncodedBatch(NamedTuple):
-    """Rows that were read once, by the outermost stage.
+    """Rows that the outermost stage has encoded, with their tokens.
 
     Parameters
     ----------

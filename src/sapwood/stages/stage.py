@@ -59,7 +59,7 @@ class passed_on:  # noqa: N801 - it is used as a function is
 
 
 class offered:  # noqa: N801
-    """A method that passes through a stage; it is there if the model inside has it."""
+    """A method of a stage that exists only if the model inside has it."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
@@ -87,7 +87,7 @@ def _cannot_set(stage: Any, name: str) -> str:
 
 
 class Stage(StoredModel):
-    """Something around a model that is itself a model."""
+    """A model around another model, such as lags or prediction intervals."""
 
     _is_stage = True  # as `isinstance` takes long for each row
 

@@ -19,18 +19,10 @@ SHOWN = 32  # letters of a name that the name of its unfinished file begins with
 def write_atomically(path: StrPath, data: bytes) -> None:
     """Write a file atomically: readers find the old content or the new one, never a part.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write. A link is followed, as `open` would.
-    data : bytes
-        The whole content.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. The old file is then unchanged, and no temporary file is
-        left. The only exception: if the folder cannot be flushed, the new file is already there.
+    - `path`: where to write. A link is followed, as `open` would.
+    - Raises OSError if the file cannot be written. The old file is then unchanged, and no temporary
+      file is left. The only exception: if the folder cannot be flushed, the new file is already
+      there.
 
     Notes
     -----
@@ -80,11 +72,8 @@ def write_atomically(path: StrPath, data: bytes) -> None:
 def remove_unfinished(path: StrPath) -> None:
     """Remove what processes that were killed while they wrote a file have left of it.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file, which no other process may be writing. Files of other names are not touched,
-        however similar these are.
+    - `path`: the file, which no other process may be writing. Files of other names are not touched,
+      however similar these are.
 
     Examples
     --------

@@ -132,22 +132,13 @@ def read_bytes(path: StrPath) -> tuple[bytes, str]:
 def pack(kind: str, header: dict[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Return the bytes of a model file; the same input gives the same bytes.
 
-    Parameters
-    ----------
-    kind : str
-        What the file holds.
-    header : dict
-        What JSON keeps as it is: dicts with strings as keys, lists, strings, finite numbers,
-        booleans and None, at most 30 levels deep. The order of keys is kept. Lists of strings and
-        numbers may be of any length, as they are kept in arrays; all else may have 64 MiB.
-    arrays : mapping of str to arrays
-        Of booleans, integers and floats of up to 64 bits, or of records of them without gaps; up
-        to four dimensions.
-
-    Raises
-    ------
-    ValueError
-        If the header or an array is of a kind that cannot be kept.
+    - `header`: what JSON keeps as it is: dicts with strings as keys, lists, strings, finite
+      numbers, booleans and None, at most 30 levels deep. The order of keys is kept. Lists of
+      strings and numbers may be of any length, as they are kept in arrays; all else may have 64
+      MiB.
+    - `arrays`: of booleans, integers and floats of up to 64 bits, or of records of them without
+      gaps; up to four dimensions.
+    - Raises ValueError if the header or an array is of a kind that cannot be kept.
 
     Examples
     --------
@@ -185,26 +176,10 @@ def unpack(
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays that `pack` was given.
 
-    Parameters
-    ----------
-    data : bytes
-        What `pack` returned.
-    kind : str
-        What they have to hold.
-    source : str
-        What messages call the bytes.
-
-    Returns
-    -------
-    header : dict
-        As it was.
-    arrays : dict of arrays
-        As they were; new, writable, contiguous and of the machine's byte order.
-
-    Raises
-    ------
-    ModelFileError
-        If the bytes are damaged, of another kind, of a newer release, or not a model file.
+    - `data`: what `pack` returned.
+    - Returns new, writable, contiguous arrays of the machine's byte order.
+    - Raises ModelFileError if the bytes are damaged, of another kind, of a newer release, or not a
+      model file.
 
     Examples
     --------

@@ -30,19 +30,9 @@ FLAT = 0  # the length of entries that are plain values
 def taken_out(header: dict[str, Any]) -> tuple[dict[str, Any], list[Entry], dict[str, Array]]:
     """Return a header without its long lists, where they were, and what was in them.
 
-    Parameters
-    ----------
-    header : dict
-        In terms of JSON; it is not changed.
-
-    Returns
-    -------
-    header : dict
-        The same with empty lists in place of long ones; itself if there are none.
-    entries : list
-        Where each list was, and its size.
-    arrays : dict
-        What was in them, for `put_back`; none if there are none.
+    - `header`: in terms of JSON; it is not changed.
+    Empty lists take the place of long ones. Without long lists, the header is returned itself, and
+    there are no arrays for `put_back`.
 
     Examples
     --------
@@ -71,10 +61,7 @@ def taken_out(header: dict[str, Any]) -> tuple[dict[str, Any], list[Entry], dict
 def put_back(header: dict[str, Any], entries: Any, arrays: dict[str, Array]) -> dict[str, Any]:
     """Return a header with its long lists; nothing of the arguments is trusted.
 
-    Raises
-    ------
-    ValueError
-        If they are not what `taken_out` returned.
+    - Raises ValueError if they are not what `taken_out` returned.
     """
     if not isinstance(entries, list) or not all(map(_is_entry, entries)):
         raise ValueError("its lists have no place")

@@ -25,18 +25,11 @@ class Held(Exception):  # noqa: N818 - the caller knows the purpose, and makes a
 def hold(path: str) -> Iterator[bool]:
     """Hold a lock, and yield whether the system keeps others from it.
 
-    Parameters
-    ----------
-    path : str
-        A file for the lock alone. It is made, holds the number of the process, and is removed in
-        the end; one that was left by a process that was killed does no harm.
-
-    Raises
-    ------
-    Held
-        If another process holds it, or this one already.
-    OSError
-        If the file cannot be made, or there is one that is no lock, which stays as it is.
+    - `path`: a file for the lock alone. It is made, holds the number of the process, and is removed
+      in the end; one that was left by a process that was killed does no harm.
+    - Raises Held if another process holds it, or this one already.
+    - Raises OSError if the file cannot be made, or there is one that is no lock, which stays as it
+      is.
 
     Examples
     --------

@@ -7,7 +7,6 @@ double quotes, where ``\'`` and the like stand for what follows the backslash. L
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +15,13 @@ import pyarrow as pa
 from sapwood import validation
 from sapwood.streams import bad_rows
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
-from sapwood.streams.csv import DelimitedStream, Flaw, TextRows
+from sapwood.streams.csv import DelimitedStream, TextRows
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import SAMPLE_LINES, check_names, decoded, first_values
 from sapwood.streams.quotes import Quotes
 from sapwood.streams.schema import Found, ReadOptions
 from sapwood.streams.stream import Position, StreamError
+from sapwood.streams.text import Flaw, TextStream
 
 __all__ = ["ArffStream", "open_arff"]
 
@@ -57,10 +57,7 @@ ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 class ArffStream(DelimitedStream):
     """Rows of an ARFF file; parameters are as for `DelimitedStream`."""
 
-    def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
-        return self._source.blocks(
-            start["byte"], start["line"], most_rows, end_byte=start.get("end")
-        )
+    _blocks = TextStream._blocks  # a row is a line, quotes or not
 
     def _plain(self, block: Block) -> bytes | None:
         text = super()._plain(block)
@@ -131,17 +128,10 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 def open_arff(path: str, read_options: ReadOptions) -> ArffStream:
     r"""Open an ARFF file.
 
-    Parameters
-    ----------
-    path : str
-        A file, a named pipe, or "-" for the standard input.
-    read_options : ReadOptions
-        How to read it. Formats of times that the file declares are used unless others are given.
-
-    Raises
-    ------
-    StreamError
-        If the header cannot be read, or a row is sparse.
+    - `path`: a file, a named pipe, or "-" for the standard input.
+    - `read_options`: how to read it. Formats of times that the file declares are used unless others
+      are given.
+    - Raises StreamError if the header cannot be read, or a row is sparse.
 
     Examples
     --------

@@ -35,20 +35,11 @@ OTHERS = {
 class Block:
     """Whole rows of a text.
 
-    Parameters
-    ----------
-    data : bytes
-        The rows, the ends of lines included; only the last line of a text may lack its end.
-    line : int
-        The number of its first line, from 1.
-    lines : int
-        How many lines end in it.
-    start, end : int
-        Where it is in the text, in bytes, uncompressed.
-    read : int
-        How many bytes of the file were consumed, as it is on disk.
-    unclosed : bool
-        Whether some of its rows are lines with a quote that never closes.
+    - `data`: the rows, the ends of lines included; only the last line of a text may lack its end.
+    - `line`: the number of its first line, from 1.
+    - `start`, `end`: where it is in the text, in bytes, uncompressed.
+    - `read`: how many bytes of the file were consumed, as it is on disk.
+    - `unclosed`: whether some of its rows are lines with a quote that never closes.
     """
 
     data: bytes
@@ -63,22 +54,12 @@ class Block:
 class TextSource:
     r"""A text that can be read in blocks of whole lines; a pipe only once.
 
-    Parameters
-    ----------
-    path : str
-        A file, a named pipe, or "-" for the standard input. Compressed content is found by its
-        first bytes.
-    encoding : str, optional
-        The encoding of the text; see `find_encoding`. Places in the text are those in UTF-8.
-    raw : file of bytes, optional
-        Where the text is read from, once, instead of from the path, which is a name then.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    size : int or None
-        Its bytes on disk, None for a pipe.
+    - `path`: a file, a named pipe, or "-" for the standard input. Compressed content is found by
+      its first bytes.
+    - `encoding`: the encoding of the text; see `find_encoding`. Places in the text are those in
+      UTF-8.
+    - `raw`: where the text is read from, once, instead of from the path, which is a name then.
+    - `size`: its bytes on disk, None for a pipe.
 
     Examples
     --------
@@ -153,17 +134,8 @@ class TextSource:
     def head(self, lines: int, most: int = HEAD) -> tuple[bytes, bool]:
         """Return the beginning, and whether it is all; a pipe will give it again.
 
-        Parameters
-        ----------
-        lines : int
-            How many lines are enough. There may be more, and an unfinished one at the end.
-        most : int
-            How many bytes are enough.
-
-        Raises
-        ------
-        StreamError
-            If it is no text, or empty.
+        - `lines`: how many lines are enough. There may be more, and an unfinished one at the end.
+        - Raises StreamError if it is no text, or empty.
         """
         with self._beginning(lines, most) as reader:
             head = bytes(reader.head)
@@ -193,22 +165,13 @@ class TextSource:
     ) -> Iterator[Block]:
         """Yield the rows of the text from one on.
 
-        Parameters
-        ----------
-        start_byte, start_line : int
-            Where that row starts: `Block.end`, and the number of its line.
-        most_lines : int
-            No block has more lines, unless a single row has.
-        quotes : Quotes, optional
-            Finds where rows end. Without it each line is a row.
-        end_byte : int, optional
-            Where a line starts with which to stop, or with the first row behind it if that line
-            is within one; the end of the text by default.
-
-        Raises
-        ------
-        StreamError
-            If the text cannot be read further, or a line has no end within 16 MiB.
+        - `start_byte`, `start_line`: where that row starts: `Block.end`, and the number of its
+          line.
+        - `most_lines`: no block has more lines, unless a single row has.
+        - `quotes`: finds where rows end. Without it each line is a row.
+        - `end_byte`: where a line starts with which to stop, or with the first row behind it if
+          that line is within one; the end of the text by default.
+        - Raises StreamError if the text cannot be read further, or a line has no end within 16 MiB.
         """
         if self._pipe is not None and self._begun:
             raise StreamError(f"{self.name} can be read only once: save it to a file to read again")

@@ -30,12 +30,8 @@ def labels_of(array: pa.Array, declared: bool) -> tuple[Labels, dict[int, str]]:
 
     Only distinct values are looked at one by one; rows stay codes.
 
-    Parameters
-    ----------
-    array : pyarrow array
-        Numbers, booleans, times or strings, or a dictionary of them.
-    declared : bool
-        Whether whole numbers are labels of their own; else they are their text.
+    - `array`: numbers, booleans, times or strings, or a dictionary of them.
+    - `declared`: whether whole numbers are labels of their own; else they are their text.
 
     Examples
     --------

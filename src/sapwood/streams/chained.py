@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from sapwood import validation
 from sapwood.streams.schema import ReadOptions
-from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, StreamError
+from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Position, StreamError
 from sapwood.streams.text import TextStream
-from sapwood.validation import Label
 
 __all__ = ["ChainedStream", "open_chained"]
 
@@ -23,23 +22,10 @@ def open_chained(
 ) -> "ChainedStream":
     """Open texts as one stream; all are read as the first one is.
 
-    Parameters
-    ----------
-    name : str
-        What messages and reports call them together.
-    paths : sequence of str
-        The files, in order.
-    read_options : ReadOptions
-        How to read it.
-    open_one : callable
-        Opens one of them.
-    same_columns : bool
-        Whether each must have all columns that are read; else those that one lacks are missing.
-
-    Raises
-    ------
-    StreamError
-        If one lacks a column, or cannot be read.
+    - `name`: what messages and reports call them together.
+    - `same_columns`: whether each must have all columns that are read; else those that one lacks
+      are missing.
+    - Raises StreamError if one lacks a column, or cannot be read.
     """
     first = open_one(paths[0], read_options)
     read_options = replace(
@@ -65,38 +51,17 @@ def open_chained(
     return ChainedStream(name, streams)
 
 
-class ChainedStream(Stream):
+class ChainedStream(DerivedStream):
     """The rows of several streams of files, one after the other.
 
     A position is that of the file that was being read, with its place as "file" and a "sign" of
     its name.
 
-    Parameters
-    ----------
-    name : str
-        What messages and reports call it.
-    streams : sequence of TextStream
-        The files, in order; they have the same features.
+    - `streams`: the files, in order; they have the same features.
     """
 
-    unit = "line"
-
     def __init__(self, name: str, streams: Sequence[TextStream]) -> None:
-        first = streams[0]
-        super().__init__(
-            name,
-            first.features,
-            first.target,
-            sum(stream.size or 0 for stream in streams),
-            None,
-            first.declared,
-            first.time,
-            first.time_formats,
-            first.column_notes,
-            first.encoding,
-            first.ids,
-            rules=first.rules,
-        )
+        super().__init__(streams[0], name=name, size=sum(stream.size or 0 for stream in streams))
         self._streams = streams
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
@@ -121,11 +86,6 @@ class ChainedStream(Stream):
 
     def _sign(self, place: int) -> int:
         return zlib.crc32(os.fsencode(os.path.basename(self._streams[place].name)))
-
-    @property
-    def clock(self) -> Label | None:
-        """That of the first file, as all have the same features."""
-        return self._streams[0].clock
 
     @property
     def fingerprint(self) -> str:

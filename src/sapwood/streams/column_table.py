@@ -31,14 +31,7 @@ def describe_columns(
 ) -> list[ColumnNote]:
     """Return a note on each column of a file, in its order.
 
-    Parameters
-    ----------
-    schema : Schema
-        How the file is read.
-    sample : mapping of str to pyarrow arrays
-        The first values of columns.
-    doubts : mapping of str to str, optional
-        What is in doubt about columns already; empty if nothing is.
+    - `doubts`: what is in doubt about columns already; empty if nothing is.
 
     Examples
     --------

@@ -68,23 +68,12 @@ def open_columnar(
 ) -> Stream:
     """Open a Parquet or Arrow file, or a folder of such files, as a stream.
 
-    Parameters
-    ----------
-    path : path, or sequence of paths
-        The file, the folder, or the files in order.
-    read_options : ReadOptions
-        What to read.
-    format : {"parquet", "arrow"}, optional
-        What the files are. If not given, a file is known by its first bytes, and those of a
-        folder by the ends of their names.
-
-    Raises
-    ------
-    StreamError
-        If there is no such file in a folder, one is damaged or differs from the others, or the
-        read_options cannot be met.
-    OSError
-        If a file cannot be opened.
+    - `path`: the file, the folder, or the files in order.
+    - `format`: what the files are. If not given, a file is known by its first bytes, and those of a
+      folder by the ends of their names.
+    - Raises StreamError if there is no such file in a folder, one is damaged or differs from the
+      others, or the read_options cannot be met.
+    - Raises OSError if a file cannot be opened.
 
     Examples
     --------
@@ -114,15 +103,6 @@ class ColumnarStream(Stream):
     Reading resumes at a position: the "file", the "group" in it (a row group, or a record batch) and
     the "row" of that group. It also has how many rows of the file are "done", how many are in files
     "before", and a "sign" of the file's name.
-
-    Parameters
-    ----------
-    name : str
-        The file or the folder.
-    files : sequence of files
-        In order.
-    read_options : ReadOptions
-        What to read.
     """
 
     def __init__(self, name: str, files: Sequence["_File"], read_options: ReadOptions) -> None:
@@ -134,20 +114,8 @@ class ColumnarStream(Stream):
         self._names = [rule.name for rule in self._schema.read]
         counts = [file.rows for file in files if file.rows is not None]
         rows = sum(counts) if len(counts) == len(files) else None
-        schema = self._schema
-        super().__init__(
-            name,
-            schema.features,
-            None if schema.target is None else schema.target.name,
-            rows,
-            rows,
-            schema.declared,
-            None if schema.time is None else schema.time.name,
-            schema.time_formats,
-            first.notes,
-            ids=tuple(rule.name for rule in schema.ids),
-            rules=schema.rules,
-        )
+        found = first.schema.stream_fields
+        super().__init__(name, size=rows, length=rows, column_notes=first.notes, **found)
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on; see `Stream.chunks`."""
@@ -228,17 +196,8 @@ class ColumnarStream(Stream):
         ]
         if converted.good is not None:
             numbers = numbers[converted.good]
-        return Chunk(
-            converted.columns,
-            converted.y,
-            path,
-            numbers,
-            behind,
-            behind["before"] + behind["done"],
-            bad,
-            converted.times,
-            converted.ids,
-        )
+        done = behind["before"] + behind["done"]
+        return converted.chunk(path, numbers, behind, done, bad)
 
 
 def _as_json(batch: pa.RecordBatch, row: int) -> bytes:
@@ -267,14 +226,7 @@ def _plain(value: pa.Scalar) -> Any:
 class _File(ABC):
     """A file of rows in groups.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    schema : pyarrow.Schema
-        Its columns.
-    rows : int, optional
-        How many there are, None if the file does not contain their number.
+    - `rows`: how many there are, None if the file does not contain their number.
     """
 
     path: str

@@ -55,20 +55,6 @@ def compression_of(start: bytes) -> str | None:
 class Packed:
     """The text of compressed bytes that come piece by piece; members are read one after another.
 
-    Parameters
-    ----------
-    kind : {"gzip", "bzip2", "xz"}
-        How they are compressed.
-    first : bytes
-        What was read already.
-    read : callable
-        Gives more bytes, none at the end.
-
-    Attributes
-    ----------
-    fault : str or None
-        Why the text ends before its end.
-
     Examples
     --------
     >>> Packed("bzip2", bz2.compress(b"a,b"), lambda most: b"").read(2)
@@ -119,17 +105,7 @@ class Packed:
 
 
 class Archived:
-    """The text of a file in Zstandard, or of the one file in a zip archive.
-
-    Parameters
-    ----------
-    kind : {"zstd", "zip"}
-        How it is compressed.
-    path : str
-        The file.
-    raw : file of bytes
-        The same, open.
-    """
+    """The text of a file in Zstandard, or of the one file in a zip archive."""
 
     def __init__(self, kind: str, path: str, raw: IO[bytes]) -> None:
         self._kind = kind
@@ -158,25 +134,8 @@ def open_packed(
 ) -> Packed | Archived:
     """Return what unpacks a file.
 
-    Parameters
-    ----------
-    kind : str
-        How it is compressed.
-    path : str
-        The file, or "-".
-    raw : file of bytes
-        The same, open.
-    first : bytes
-        What was read of it.
-    read : callable
-        Gives more bytes, none at the end.
-    regular : bool
-        Whether it is a file, and no pipe.
-
-    Raises
-    ------
-    StreamError
-        If it is an archive of several files or of none, or cannot be read from a pipe.
+    - Raises StreamError if it is an archive of several files or of none, or cannot be read from a
+      pipe.
     """
     if kind in DECODERS:
         return Packed(kind, first, read)

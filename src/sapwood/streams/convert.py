@@ -23,7 +23,7 @@ numbers are faults, and so is a missing time of a row; a missing target is NaN.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +47,7 @@ from sapwood.streams.arrow import (
 from sapwood.streams.categories import labels_of
 from sapwood.streams.numbers import read_numbers
 from sapwood.streams.schema import Role, Rule, Schema
-from sapwood.streams.stream import Column, FloatArray
+from sapwood.streams.stream import BadRow, Chunk, Column, FloatArray, IntArray, Position
 from sapwood.streams.time_format import UNITS
 
 __all__ = ["BLANKS", "MISSING", "Converted", "Fault", "arrow_type", "convert", "read_column"]
@@ -79,18 +79,10 @@ class Fault:
 class Converted:
     """Rows that have been converted: the good ones, and the faults of the others.
 
-    Parameters
-    ----------
-    columns : dict of columns
-        The features in the schema's order. Arrays may be read-only.
-    y, times : array of float, optional
-        The targets and times, if the schema has them.
-    good : array of bool, optional
-        Which rows are good; None if all are.
-    faults : list of Fault
-        One for each bad row, in order: the first in the order of the file's columns.
-    ids : dict of columns
-        The columns of row identifiers, as labels.
+    - `columns`: the features in the schema's order. Arrays may be read-only.
+    - `y`, `times`: the targets and times, if the schema has them.
+    - `good`: which rows are good; None if all are.
+    - `faults`: one for each bad row, in order: the first in the order of the file's columns.
     """
 
     columns: dict[str, Column]
@@ -100,25 +92,20 @@ class Converted:
     faults: list[Fault]
     ids: dict[str, Column]
 
+    def chunk(
+        self, source: str, numbers: IntArray, behind: Position, done: int, bad: Sequence[BadRow]
+    ) -> Chunk:
+        """Return the good rows as a chunk of a stream."""
+        return Chunk(self.columns, self.y, source, numbers, behind, done, bad, self.times, self.ids)
+
 
 def convert(
     schema: Schema, table: Mapping[str, pa.Array | pa.ChunkedArray], rows: int
 ) -> Converted:
     """Convert the columns of a table according to a schema.
 
-    Parameters
-    ----------
-    schema : Schema
-        How to read each column.
-    table : mapping of str to pyarrow arrays
-        The column of each rule of `schema.read`, of any type.
-    rows : int
-        How many rows there are.
-
-    Raises
-    ------
-    StreamError
-        If a column is of a type that is neither numbers, times nor text.
+    - `table`: the column of each rule of `schema.read`, of any type.
+    - Raises StreamError if a column is of a type that is neither numbers, times nor text.
 
     Examples
     --------

@@ -20,10 +20,10 @@ from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import read_header
 from sapwood.streams.quotes import Quotes, line_ends
 from sapwood.streams.schema import ReadOptions, Schema
-from sapwood.streams.stream import BadRow, Chunk, IntArray, Position
-from sapwood.streams.text import TextStream
+from sapwood.streams.stream import Chunk, IntArray, Position
+from sapwood.streams.text import Flaw, TextStream
 
-__all__ = ["DelimitedStream", "Flaw", "TextRows", "open_delimited"]
+__all__ = ["DelimitedStream", "TextRows", "open_delimited"]
 
 
 FURTHER = 50
@@ -31,28 +31,11 @@ FURTHER = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
-    """What makes a row bad; fields are as those of `BadRow`."""
-
-    reason: str
-    column: str | None = None
-    value: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TextRows:
     """The rows of a block, without blank lines.
 
-    Parameters
-    ----------
-    lines : array of int
-        The number of the first line of each.
-    raw : sequence of bytes
-        Each as it stands, without its line's end.
-    flaws : dict of int to Flaw
-        Those that have not one field for each column, by their place.
-    tidy : sequence of bytes, optional
-        Each as pyarrow reads it, if it differs.
+    - `flaws`: those that have not one field for each column, by their place.
+    - `tidy`: each as pyarrow reads it, if it differs.
     """
 
     lines: IntArray
@@ -64,16 +47,7 @@ class TextRows:
 class DelimitedStream(TextStream):
     """Rows of text, each with a field for each column.
 
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    schema : Schema
-        How to read its columns.
-    quotes : Quotes
-        How fields are separated and quoted.
-    start : dict
-        Where its first row is: "byte", and the number of the "line".
+    - `start`: where its first row is: "byte", and the number of the "line".
     """
 
     def __init__(self, source: TextSource, schema: Schema, quotes: Quotes, start: Position) -> None:
@@ -150,17 +124,7 @@ class DelimitedStream(TextStream):
         good[list(flaws)] = False
         before = np.cumsum(good)
         bad = [
-            BadRow(
-                self.name,
-                "line",
-                int(rows.lines[place]),
-                flaw.reason,
-                flaw.column,
-                flaw.value,
-                bad_rows.REMEDIES[flaw.reason],
-                rows.raw[place],
-                int(before[place]),
-            )
+            self._bad_row(flaw, int(rows.lines[place]), rows.raw[place], int(before[place]))
             for place, flaw in sorted(flaws.items())
         ]
         return self._as_chunk(block, converted, rows.lines[good], bad)
@@ -171,21 +135,6 @@ class DelimitedStream(TextStream):
             return {rule.name: pa.array([], pa.binary()) for rule in self.schema.read}
         table = self._table(b"\n".join(rows) + b"\n", self._as_text)
         return dict(zip(table.column_names, table.columns, strict=True))
-
-    def _as_chunk(
-        self, block: Block, converted: Converted, lines: IntArray, bad: Sequence[BadRow]
-    ) -> Chunk:
-        return Chunk(
-            converted.columns,
-            converted.y,
-            self.name,
-            lines,
-            self._after(block),
-            block.read,
-            bad,
-            converted.times,
-            converted.ids,
-        )
 
     def _rows(self, block: Block) -> TextRows:
         text = block.data
@@ -245,15 +194,9 @@ def open_delimited(
     model that is there already, rows come at once, and a column that the model knows as numbers is
     what its first value looks like that is a number, a boolean or a time.
 
-    Parameters
-    ----------
-    path : str
-        A file, a named pipe, or "-" for the standard input.
-    read_options : ReadOptions
-        How to read it.
-    delimiter : bytes, optional
-        The byte between fields. If not given, the one of ``, ; | tab`` that the first line has
-        most of.
+    - `path`: a file, a named pipe, or "-" for the standard input.
+    - `delimiter`: the byte between fields. If not given, the one of ``, ; | tab`` that the first
+      line has most of.
 
     Examples
     --------

@@ -88,12 +88,8 @@ YEARS_IF_RISING = (2000, 2040)
 class Recognised:
     """How times are written.
 
-    Parameters
-    ----------
-    format : str or None
-        As for `--time-format`; None for ISO 8601.
-    doubt : str
-        Another possible meaning, and how to choose it; empty if there is none.
+    - `format`: as for `--time-format`; None for ISO 8601.
+    - `doubt`: another possible meaning, and how to choose it; empty if there is none.
     """
 
     format: str | None
@@ -103,12 +99,7 @@ class Recognised:
 def recognise_text(name: str, values: Sequence[str]) -> Recognised | None:
     """Return how the times of a column are written; None if it holds none.
 
-    Parameters
-    ----------
-    name : str
-        The column, for words of doubt.
-    values : sequence of str
-        Its first values, trimmed; without missing ones.
+    - `values`: its first values, trimmed; without missing ones.
 
     Examples
     --------

@@ -34,17 +34,9 @@ def in_natural_order(paths: Sequence[str]) -> list[str]:
 def find_files(name: str, suffixes: tuple[str, ...]) -> list[str] | None:
     """Return the files that a name means, if it is that of a folder or a pattern; else None.
 
-    Parameters
-    ----------
-    name : str
-        A path; a pattern has ``*``, ``?`` or ``[``, and ``**`` for folders within folders.
-    suffixes : tuple of str
-        How the names of files in a folder end that are meant.
-
-    Raises
-    ------
-    StreamError
-        If there are none.
+    - `name`: a path; a pattern has ``*``, ``?`` or ``[``, and ``**`` for folders within folders.
+    - `suffixes`: how the names of files in a folder end that are meant.
+    - Raises StreamError if there are none.
     """
     if os.path.isdir(name):
         found = []
@@ -66,13 +58,6 @@ def find_files(name: str, suffixes: tuple[str, ...]) -> list[str] | None:
 
 def would_find(path: str, name: str, suffixes: tuple[str, ...]) -> bool:
     """Whether `find_files` would find a file, be it there yet or not.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    name, suffixes
-        Those of `find_files`.
 
     Examples
     --------

@@ -27,22 +27,9 @@ Sample = Mapping[str, pa.Array]
 class FirstRows:
     """The first rows of a file, and how all of its rows are read because of them.
 
-    Parameters
-    ----------
-    source : str
-        The file, for messages.
-    sample : mapping of str to pyarrow arrays
-        The first values of each column.
-    looks : mapping of str to looks
-        All columns in order, and what their values look like.
-    read_options : ReadOptions
-        The options of the caller.
-    declared : bool
-        Whether the file declares the types of its columns.
-    comma_between : bool
-        Whether fields are separated by commas.
-    look_further : callable, optional
-        Returns many more values of a column, for what the first ones leave in doubt.
+    - `looks`: all columns in order, and what their values look like.
+    - `declared`: whether the file declares the types of its columns.
+    - `look_further`: returns many more values of a column, for what the first ones leave in doubt.
 
     Examples
     --------

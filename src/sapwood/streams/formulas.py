@@ -70,12 +70,8 @@ def _labels(codes: IntArray, names: tuple[str, ...]) -> list[Label | None]:
 def friedman_target(x: FloatArray, order: tuple[int, ...] = CONCEPTS[0]) -> FloatArray:
     """Return Friedman's function without noise.
 
-    Parameters
-    ----------
-    x : array of shape (features, rows)
-        At least five features.
-    order : tuple of int
-        Which of them stand for the function's own five.
+    - `x`, shape (features, rows): at least five features.
+    - `order`: which of them stand for the function's own five.
 
     Examples
     --------
@@ -98,19 +94,11 @@ def drifting_target(
 ) -> FloatArray:
     """Return Friedman's function with drift, without noise.
 
-    Parameters
-    ----------
-    kind : {"gra", "gsg", "lea"}
-        Global recurring abrupt, global slow gradual, or local expanding abrupt.
-    x : array of shape (features, rows)
-        At least five features.
-    row, coin : arrays
-        The numbers of the rows, and draws from [0, 1) that decide which concept a row in a
-        transition is of.
-    changes : tuple of int
-        The first rows after each change: two, or three if local.
-    transition : int
-        How many rows a gradual change takes.
+    - `kind`: global recurring abrupt, global slow gradual, or local expanding abrupt.
+    - `x`, shape (features, rows): at least five features.
+    - `row`, `coin`: the numbers of the rows, and draws from [0, 1) that decide which concept a row
+      in a transition is of.
+    - `changes`: the first rows after each change: two, or three if local.
     """
     if kind == "lea":
         return _local(x, row, changes)
@@ -217,19 +205,6 @@ def hyperplane_target(
 ) -> FloatArray:
     """Return how far rows are above a moving hyperplane, without noise.
 
-    Parameters
-    ----------
-    x : array of shape (features, rows)
-        The features.
-    weights : array
-        Of the features, at row 0.
-    row : array of int
-        The numbers of the rows.
-    drifting : int
-        How many weights move: the first ones.
-    speed : float
-        How far they move from row to row.
-
     Examples
     --------
     >>> hyperplane_target(np.ones((2, 2)), np.array([0.4, 0.6]), np.array([0, 4]), 1, 0.1)
@@ -313,10 +288,7 @@ def demand_target(row: IntArray, temperature: FloatArray, changes: tuple[int, ..
 def wandering(shocks: FloatArray) -> FloatArray:
     """Return a level that starts at 0 and wanders: l[i] = 0.98 l[i - 1] + 3 shocks[i].
 
-    Parameters
-    ----------
-    shocks : array
-        Draws of N(0, 1), at most 20,000: powers of 0.98 take the place of the loop.
+    - `shocks`: draws of N(0, 1), at most 20,000: powers of 0.98 take the place of the loop.
 
     Examples
     --------

@@ -44,16 +44,10 @@ QUARTERS = {"gra": (2, 3), "gsg": (2, 3), "lea": (1, 2, 3)}  # of the rows, wher
 class GeneratorStream(Stream):
     """A stream that is computed.
 
-    Parameters
-    ----------
-    name, features, target, size, length, declared
-        As of every `Stream`; `size` and `length` are the rows, None if they never end.
-    seed : int
-        The same rows for the same seed.
-    parameters : mapping
-        What else the rows depend on.
-    make : callable
-        Returns the columns and targets of a block, given the seed and the number of the block.
+    - `name`, `features`, `target`, `size`, `length`, `declared`: as of every `Stream`; `size` and
+      `length` are the rows, None if they never end.
+    - `make`: returns the columns and targets of a block, given the seed and the number of the
+      block.
     """
 
     seed: int
@@ -342,7 +336,7 @@ def hyperplane(
     speed: float = 0.0001,
     noise: float = 0.1,
 ) -> GeneratorStream:
-    """Return how far rows are above a hyperplane that turns.
+    """Return the distance of rows from a hyperplane that rotates.
 
     y = Σ w_i (x_i - 1/2) + noise N(0, 1), where x0, x1, … are uniform on [0, 1) and the weights at
     first too. The first ones then move by `speed` from row to row: up to 1, down to 0, up again.
@@ -391,7 +385,7 @@ def hyperplane(
 def demand(
     rows: int | None = ROWS, seed: int = 7, changes: Sequence[int] | None = None
 ) -> GeneratorStream:
-    """Return the hourly demand of three cities, with all that real streams have.
+    """Return the hourly demand of three cities, with categories, missing values and drift.
 
     Each hour has a row for Bergen, Oslo and Tromsø, from a Monday that is January 1 on. By city,
 
@@ -442,7 +436,7 @@ GENERATORS: dict[str, Callable[..., GeneratorStream]] = {
 
 
 def generator(spec: str) -> GeneratorStream:
-    """Return the stream that a text names.
+    """Return the generated stream with a name such as "friedman:rows=1000".
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sapwood import validation
 from sapwood.streams.arrow import as_array, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, TextSource
-from sapwood.streams.quotes import Quotes, line_ends
+from sapwood.streams.quotes import Quotes, Rows, line_ends
 from sapwood.streams.schema import Found
 from sapwood.streams.stream import Position, StreamError
 from sapwood.streams.text_kinds import is_number, looks_of
@@ -28,16 +28,9 @@ SAMPLE_LINES = 1000
 class Header:
     """The properties of a CSV file that its beginning shows.
 
-    Parameters
-    ----------
-    found : dict of names to looks
-        The columns; None for each if its values were not waited for.
-    sample : dict of names to arrays
-        The first values of each; none if they were not waited for.
-    quotes : Quotes
-        How fields are separated and quoted.
-    start : dict
-        Where the first row is: "byte", and the number of the "line".
+    - `found`: the columns; None for each if its values were not waited for.
+    - `sample`: the first values of each; none if they were not waited for.
+    - `start`: where the first row is: "byte", and the number of the "line".
     """
 
     found: dict[str, Found | None]
@@ -57,46 +50,21 @@ def read_header(
 ) -> Header:
     """Read the names of the columns, and look at the first rows if there is time.
 
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    delimiter : bytes, optional
-        The byte between fields; if not given, the one that the first line has most of.
-    soon : bool
-        Whether a pipe shall not be waited for longer than for the first row. What columns are is
-        then not found at all: it must not depend on how much has come in already.
-    named : bool, optional
-        Whether the first line has the names of the columns; else they are called c1, c2 and so on.
-        If not given it has, and a first line that looks like a row is rejected.
-    times : int
-        How many times more lines and bytes than usual are looked at.
-    sample : int, optional
-        How many rows are usually looked at, `SAMPLE_LINES` with the header if not given.
-
-    Raises
-    ------
-    StreamError
-        If there are no names, or not one for each column.
+    - `delimiter`: the byte between fields; if not given, the one that the first line has most of.
+    - `soon`: whether a pipe shall not be waited for longer than for the first row. What columns are
+      is then not found at all: it must not depend on how much has come in already.
+    - `named`: whether the first line has the names of the columns; else they are called c1, c2 and
+      so on. If not given it has, and a first line that looks like a row is rejected.
+    - `times`: how many times more lines and bytes than usual are looked at.
+    - `sample`: how many rows are usually looked at, `SAMPLE_LINES` with the header if not given.
+    - Raises StreamError if there are no names, or not one for each column.
     """
     looked_at = times * (SAMPLE_LINES if sample is None else sample + (named is not False))
     source.find_encoding(2 if soon else min(looked_at, SAMPLE_LINES))
     text, ended = source.head(2, LONGEST_LINE)
     if not (soon and text.count(b'"') % 2 == 0):
         text, ended = source.head(looked_at, max(times * HEAD, len(text)))
-    start = len(BOM) * text.startswith(BOM)
-    line = 1
-    while text[start : start + 2].startswith((b"\n", b"\r\n")):
-        start = text.index(b"\n", start) + 1
-        line += 1
-    text = text[start:]
-    if not text:
-        raise StreamError(f"{source.name} has no header: all of its lines are blank")
-    if b"\n" not in text and b"\r" in text.rstrip(b"\r"):
-        raise StreamError(
-            f"{source.name}: lines end by carriage returns alone, as on old Macintoshes; end them "
-            "by newlines, as by `tr '\\r' '\\n'`"
-        )
+    text, start, line = _without_blank_lines(source.name, text)
     quotes = Quotes(_sniffed(source.name, text) if delimiter is None else delimiter)
     ends = line_ends(text, ended)
     rows = quotes.split(text, ends, ended)
@@ -115,21 +83,42 @@ def read_header(
     found: dict[str, Found | None] = dict.fromkeys(names)
     columns: dict[str, pa.Array] = {}
     if not soon:
-        limit = min(times * HEAD, int(ends[:looked_at][-1]))
-        rows_seen = [
-            text[first:last].rstrip(b"\r\n")
-            for place_of_row, (first, last) in enumerate(
-                itertools.pairwise([0, *rows.ends.tolist()])
-            )
-            if (place_of_row < 2 or last <= limit) and place_of_row not in rows.unclosed
-        ]
-        rows_seen = rows_seen[named is not False :]
-        columns = first_values(names, [quotes.fields(row) for row in rows_seen])
+        most = min(times * HEAD, int(ends[:looked_at][-1]))
+        seen = _first_rows(text, rows, most)[named is not False :]
+        columns = first_values(names, [quotes.fields(row) for row in seen])
         found.update({name: looks_of(texts_of(values)) for name, values in columns.items()})
     if named is False:
         return Header(found, columns, quotes, {"byte": start, "line": line})
     lines = int(np.searchsorted(ends, end)) + 1
     return Header(found, columns, quotes, {"byte": start + end, "line": line + lines})
+
+
+def _without_blank_lines(source: str, text: bytes) -> tuple[bytes, int, int]:
+    """Return a text from its first line that is not blank, the byte and the number of that line."""
+    start = len(BOM) * text.startswith(BOM)
+    line = 1
+    while text[start : start + 2].startswith((b"\n", b"\r\n")):
+        start = text.index(b"\n", start) + 1
+        line += 1
+    text = text[start:]
+    if not text:
+        raise StreamError(f"{source} has no header: all of its lines are blank")
+    if b"\n" not in text and b"\r" in text.rstrip(b"\r"):
+        raise StreamError(
+            f"{source}: lines end by carriage returns alone, as on old Macintoshes; end them "
+            "by newlines, as by `tr '\\r' '\\n'`"
+        )
+    return text, start, line
+
+
+def _first_rows(text: bytes, rows: Rows, most: int) -> list[bytes]:
+    """Return the first rows: two of them, and those that end within so many bytes."""
+    spans = itertools.pairwise([0, *rows.ends.tolist()])
+    return [
+        text[first:last].rstrip(b"\r\n")
+        for place, (first, last) in enumerate(spans)
+        if (place < 2 or last <= most) and place not in rows.unclosed
+    ]
 
 
 def _sniffed(source: str, text: bytes) -> bytes:
@@ -138,10 +127,7 @@ def _sniffed(source: str, text: bytes) -> bytes:
     If it has none of the usual ones, blanks are the delimiter if all complete lines have as many
     of them; else it is a comma.
 
-    Raises
-    ------
-    StreamError
-        If columns are aligned by several blanks.
+    - Raises StreamError if columns are aligned by several blanks.
     """
     lines = text.split(b"\n")
     lines = [_outside(line) for line in (lines[:-1] or lines)[:SAMPLE_LINES] if line.strip()]

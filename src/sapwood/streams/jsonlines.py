@@ -17,7 +17,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from sapwood.streams.stream import (
     IntArray,
     StreamError,
 )
-from sapwood.streams.text import TextStream
+from sapwood.streams.text import Flaw, TextStream
 from sapwood.streams.text_kinds import ENOUGH
 from sapwood.streams.times import is_iso
 
@@ -56,13 +56,6 @@ NUMBERS = {int, float, bool, type(None)}
 
 class JSONLinesStream(TextStream):
     r"""The rows of a text with a JSON object in each line.
-
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    read_options : ReadOptions
-        What to read.
 
     Examples
     --------
@@ -124,7 +117,7 @@ class JSONLinesStream(TextStream):
 
     def read(self, block: Block) -> Chunk:
         """Return the rows of a block."""
-        flaws: dict[int, _Flaw] = {}
+        flaws: dict[int, Flaw] = {}
         columns: Mapping[str, pa.Array | pa.ChunkedArray]
         at_once = self._parsed_at_once(block)
         if at_once is not None:
@@ -140,59 +133,45 @@ class JSONLinesStream(TextStream):
             }
         converted = convert(self.schema, columns, len(places))
         for fault in converted.faults:
-            flaws[int(places[fault.row])] = _Flaw(fault.reason, fault.column, fault.value)
+            flaws[int(places[fault.row])] = Flaw(fault.reason, fault.column, fault.value)
         if converted.good is not None:
             places = places[converted.good]
-        return Chunk(
-            converted.columns,
-            converted.y,
-            self.name,
-            block.line + places,
-            self._after(block),
-            block.read,
-            self._bad_rows(block, flaws, places) if flaws else (),
-            converted.times,
-            converted.ids,
-        )
+        bad = self._bad_rows(block, flaws, places) if flaws else ()
+        return self._as_chunk(block, converted, block.line + places, bad)
 
-    def _parsed_by_line(self, block: Block) -> tuple[dict[int, dict[str, Any]], dict[int, "_Flaw"]]:
+    def _parsed_by_line(self, block: Block) -> tuple[dict[int, dict[str, Any]], dict[int, Flaw]]:
         """Return the objects of a block and what is wrong with other lines, by their places."""
         rows: dict[int, dict[str, Any]] = {}
-        flaws: dict[int, _Flaw] = {}
+        flaws: dict[int, Flaw] = {}
         for place, line in enumerate(block.data.split(b"\n")):
             if not line or line.isspace():
                 continue
             try:
                 rows[place] = row = _parsed(line)
                 self._check(row)
-            except _Flaw as flaw:
+            except Flaw as flaw:
                 rows.pop(place, None)
                 flaws[place] = flaw
         return rows, flaws
 
     def _check(self, row: Mapping[str, Any]) -> None:
-        """Raise `_Flaw` if an object is not one that becomes a row."""
+        """Raise `Flaw` if an object is not one that becomes a row."""
         if not self._knows(row):
             unknown = next(key for key in row if not self._knows([key]))
-            raise _Flaw(bad_rows.UNKNOWN_COLUMN, unknown, _text(row[unknown]))
+            raise Flaw(bad_rows.UNKNOWN_COLUMN, unknown, _text(row[unknown]))
         for name in self._labelled:
             if isinstance(row.get(name), list | dict):
-                raise _Flaw(bad_rows.NO_LABEL, name, _text(row[name]))
+                raise Flaw(bad_rows.NO_LABEL, name, _text(row[name]))
 
     def _knows(self, keys: Iterable[str]) -> bool:
         return self._keys is None or self._keys.issuperset(keys)
 
-    def _bad_rows(self, block: Block, flaws: Mapping[int, "_Flaw"], good: IntArray) -> list[BadRow]:
+    def _bad_rows(self, block: Block, flaws: Mapping[int, Flaw], good: IntArray) -> list[BadRow]:
         lines = block.data.split(b"\n")
         return [
-            BadRow(
-                self.name,
-                "line",
+            self._bad_row(
+                flaw,
                 block.line + place,
-                flaw.reason,
-                flaw.column,
-                flaw.value,
-                bad_rows.REMEDIES[flaw.reason],
                 lines[place].rstrip(b"\r"),
                 int(np.searchsorted(good, place)),
             )
@@ -203,20 +182,11 @@ class JSONLinesStream(TextStream):
 # Parsing
 
 
-@dataclass
-class _Flaw(Exception):  # noqa: N818 - it is made a bad row before anybody sees it
-    """What makes a row bad; fields are as those of `BadRow`."""
-
-    reason: str
-    column: str | None = None
-    value: str | None = None
-
-
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise _Flaw(bad_rows.MALFORMED_JSON, None, f"key {validation.shown(twice)} stands twice")
+        raise Flaw(bad_rows.MALFORMED_JSON, None, f"key {validation.shown(twice)} stands twice")
     return found
 
 
@@ -228,19 +198,19 @@ _decode = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole).decode
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
-    """Return the object of a line; raise `_Flaw` if it holds none, or more."""
+    """Return the object of a line; raise `Flaw` if it holds none, or more."""
     try:
         value = _decode(line.decode())
     except UnicodeDecodeError:
         spoilt = line.decode(errors="backslashreplace")
-        raise _Flaw(bad_rows.BAD_ENCODING, None, spoilt) from None
+        raise Flaw(bad_rows.BAD_ENCODING, None, spoilt) from None
     except json.JSONDecodeError as error:
         complaint = f"{error.msg}: column {error.colno}"
-        raise _Flaw(bad_rows.MALFORMED_JSON, None, complaint) from None
+        raise Flaw(bad_rows.MALFORMED_JSON, None, complaint) from None
     except RecursionError:
-        raise _Flaw(bad_rows.MALFORMED_JSON, None, "too many levels") from None
+        raise Flaw(bad_rows.MALFORMED_JSON, None, "too many levels") from None
     if not isinstance(value, dict):
-        raise _Flaw(bad_rows.MALFORMED_JSON, None, f"no object: {_text(value)}")
+        raise Flaw(bad_rows.MALFORMED_JSON, None, f"no object: {_text(value)}")
     return value
 
 
@@ -372,7 +342,7 @@ def _first_rows(source: TextSource, soon: bool, sample: int) -> list[dict[str, A
     for line in lines[: 1 if soon else sample]:
         try:
             rows.append(_parsed(line))
-        except _Flaw as flaw:
+        except Flaw as flaw:
             complaint = f"{flaw.reason} ({flaw.value})"
     if lines and lines[0].lstrip().startswith(b"[") and not lines[0].rstrip().endswith(b"]"):
         raise StreamError(

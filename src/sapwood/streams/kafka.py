@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -27,13 +26,11 @@ from sapwood.streams.stream import (
     MOST_ROWS,
     BadRow,
     Chunk,
+    DerivedStream,
     Position,
-    Stream,
     StreamError,
-    Unit,
     place_in_words,
 )
-from sapwood.validation import Label
 
 __all__ = ["KafkaStream"]
 
@@ -46,23 +43,13 @@ REMEDIES = {
 """What helps with faults for which it is something else in a file."""
 
 
-class KafkaStream(Stream):
+class KafkaStream(DerivedStream):
     """The messages of a topic, from its beginning or from the offsets of a position on.
 
-    Parameters
-    ----------
-    address : Address
-        Where the topic is.
-    read_options : ReadOptions
-        What to read.
-    until_end : bool
-        Whether reading ends where the topic ends when it is opened; else it never does.
-    sample : bytes, optional
-        `Stream.sample` of the stream whose positions are gone on from: what columns are is found
-        by the same messages then, be they still there or not.
+    - `until_end`: whether reading ends where the topic ends when it is opened; else it never does.
+    - `sample`: `Stream.sample` of the stream from whose positions reading resumes: columns are
+      found by the same messages then, be they still there or not.
     """
-
-    unit: ClassVar[Unit] = "offset"
 
     def __init__(
         self,
@@ -82,28 +69,14 @@ class KafkaStream(Stream):
         self._rows = rows = JSONLinesStream(source, read_options)
         size = sum(extent.end - extent.start for extent in self._opened_at.values())
         super().__init__(
-            rows.name,
-            rows.features,
-            rows.target,
-            size if until_end else None,
-            None,
-            rows.declared,
-            rows.time,
-            rows.time_formats,
-            rows.column_notes,
-            rows.encoding,
-            rows.ids,
-            sample,
-            rules=rows.rules,
+            rows, unit="offset", size=size if until_end else None, length=None, sample=sample
         )
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield messages from a position on.
 
-        Raises
-        ------
-        StreamError
-            If the brokers are away for long, or messages of the position were removed.
+        - Raises StreamError if the brokers are away for long, or messages of the position were
+          removed.
         """
         self._rows.recall(start or {})
         with closing(Topic(self._address)) as topic:
@@ -139,11 +112,6 @@ class KafkaStream(Stream):
             for partition, offset in behind.items()
             if partition in self._opened_at
         )
-
-    @property
-    def clock(self) -> Label | None:
-        """The feature that is the time of rows; see `Stream.clock`."""
-        return self._rows.clock
 
     @property
     def fingerprint(self) -> str:
@@ -219,14 +187,7 @@ def _sample(topic: Topic, extents: dict[int, Extent], until_end: bool, enough: i
 def _first_objects(merge: Merge, enough: int, most: int) -> tuple[list[bytes], str]:
     """Return the first messages that are JSON objects, and what is wrong with the first other one.
 
-    Parameters
-    ----------
-    merge : Merge
-        What is read.
-    enough : int
-        How many objects are enough.
-    most : int
-        How many messages are looked at, tombstones not counted.
+    - `most`: how many messages are looked at, tombstones not counted.
     """
     found: list[bytes] = []
     looked_at, size, complaint = 0, 0, ""

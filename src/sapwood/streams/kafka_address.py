@@ -20,16 +20,9 @@ EXPECTED = "kafka://HOST:PORT/TOPIC is expected, with further HOST:PORT behind c
 class Address:
     """Where a topic is.
 
-    Parameters
-    ----------
-    url : str
-        As it was given; what messages and reports call the topic.
-    servers : str
-        One broker or several of a cluster, as librdkafka takes them.
-    topic : str
-        The name of the topic.
-    config : Config
-        Further settings of the client, which no message or report shows.
+    - `url`: as it was given; what messages and reports call the topic.
+    - `servers`: one broker or several of a cluster, as librdkafka takes them.
+    - `config`: further settings of the client, which no message or report shows.
     """
 
     url: str
@@ -47,19 +40,9 @@ def is_kafka(name: object) -> bool:
 
 
 def address_of(url: str, config: Config | None = None) -> Address:
-    """Take an address apart.
+    """Parse an address.
 
-    Parameters
-    ----------
-    url : str
-        What was given.
-    config : Config, optional
-        Further settings of the client.
-
-    Raises
-    ------
-    StreamError
-        If it is none.
+    - Raises StreamError if it is none.
 
     Examples
     --------

@@ -66,17 +66,9 @@ class Config(dict[str, str]):
 def config_of(source: StrPath | Mapping[str, str] | None) -> Config:
     """Return the settings of a file, or of a mapping.
 
-    Parameters
-    ----------
-    source : path or mapping, optional
-        Lines ``name=value``; blank ones, and those that begin with "#", are passed over.
-
-    Raises
-    ------
-    StreamError
-        If a line is no setting, a name comes twice, or is not to be changed.
-    OSError
-        If the file cannot be read.
+    - `source`: lines ``name=value``; blank ones, and those that begin with "#", are passed over.
+    - Raises StreamError if a line is no setting, a name comes twice, or is not to be changed.
+    - Raises OSError if the file cannot be read.
     """
     if source is None:
         return Config()

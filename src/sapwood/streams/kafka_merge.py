@@ -41,21 +41,10 @@ Row = tuple[int, bytes | None]
 class Merge:
     """Reads a topic from some offsets on.
 
-    Parameters
-    ----------
-    topic : Topic
-        The topic.
-    start : mapping of int to int
-        The next offset of each partition.
-    extents : mapping of int to Extent
-        Where these partitions end as far as is known.
-    until_end : bool
-        Whether nothing is read behind these ends; else more is waited for, without an end.
-
-    Attributes
-    ----------
-    offsets : dict of int to int
-        The next offset of each partition, behind all that was handed out.
+    - `extents`: where these partitions end as far as is known.
+    - `until_end`: whether nothing is read behind these ends; else more is waited for, without an
+      end.
+    - `offsets`: the next offset of each partition, behind all that was handed out.
     """
 
     def __init__(

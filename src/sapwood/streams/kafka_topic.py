@@ -60,19 +60,8 @@ class Extent(NamedTuple):
 def client_of(kind: Callable[[dict[str, Any]], Client], address: Address, **further: Any) -> Client:
     """Return a client of librdkafka that writes no log of its own.
 
-    Parameters
-    ----------
-    kind : type
-        Consumer or Producer.
-    address : Address
-        The address, with the settings of the user.
-    **further
-        Our settings, which take precedence.
-
-    Raises
-    ------
-    StreamError
-        If there is no such setting, or it cannot have such a value.
+    - `address`: the address, with the settings of the user.
+    - Raises StreamError if there is no such setting, or it cannot have such a value.
     """
     own = {"bootstrap.servers": address.servers, "log_level": 0, **further}
     try:
@@ -85,17 +74,7 @@ def client_of(kind: Callable[[dict[str, Any]], Client], address: Address, **furt
 class Topic:
     """A topic, and the consumer that reads it.
 
-    Parameters
-    ----------
-    address : Address
-        Where it is.
-
-    Attributes
-    ----------
-    consumer : Consumer
-        It has no partitions assigned to it.
-    cluster : str
-        What the cluster calls itself; "" if it does not.
+    - `cluster`: what the cluster calls itself; "" if it does not.
     """
 
     def __init__(self, address: Address) -> None:
@@ -144,10 +123,7 @@ class Topic:
     def partitions(self) -> list[int]:
         """Return the partitions that there are now.
 
-        Raises
-        ------
-        StreamError
-            If there is no such topic, or no broker answers.
+        - Raises StreamError if there is no such topic, or no broker answers.
         """
         name = self.address.topic
         found = self.ask(lambda wait: self._described(name, wait))
@@ -177,15 +153,8 @@ class Topic:
     def ask(self, question: Callable[[float], Answer]) -> Answer:
         """Return what brokers answer; if none does, wait for them with a word.
 
-        Parameters
-        ----------
-        question : callable
-            Sends the request, and waits for so many seconds.
-
-        Raises
-        ------
-        StreamError
-            If they reject the client, or do not answer for that long.
+        - `question`: sends the request, and waits for so many seconds.
+        - Raises StreamError if they reject the client, or do not answer for that long.
         """
         began = time.monotonic()
         has_warned = False

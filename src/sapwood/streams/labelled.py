@@ -16,7 +16,6 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
-from sapwood.validation import Label
 
 __all__ = ["Key", "LabelledStream", "keys_of", "labels_of"]
 
@@ -29,12 +28,9 @@ def labels_of(stream: Stream, on_bad_row: str = "error") -> dict[Key, Any]:
 
     Of several targets each is that of the last row that has it, and they are a list.
 
-    Parameters
-    ----------
-    stream : Stream
-        Opened with ids and a target; rows without one are passed over. All are held in memory.
-    on_bad_row : {"error", "skip"}
-        Whether a row that cannot be read stops all by `BadRowError`, or is left out.
+    - `stream`: opened with ids and a target; rows without one are passed over. All are held in
+      memory.
+    - `on_bad_row`: whether a row that cannot be read stops all by `BadRowError`, or is left out.
     """
     labels: dict[Key, Any] = {}
     for chunk in stream.chunks():
@@ -66,16 +62,8 @@ def keys_of(ids: Mapping[str, Column]) -> list[Key]:
 class LabelledStream(DerivedStream):
     """A stream whose missing targets are looked up by ids.
 
-    Parameters
-    ----------
-    stream : Stream
-        The rows, with ids; with or without a target of their own.
-    labels : mapping of keys to float, or to lists of float
-        The targets, as `labels_of` returns them.
-    target : str
-        The name of the target, or of all.
-    targets : tuple of str
-        The names of several targets.
+    - `stream`: the rows, with ids; with or without a target of their own.
+    - `labels`: the targets, as `labels_of` returns them.
     """
 
     def __init__(
@@ -100,13 +88,3 @@ class LabelledStream(DerivedStream):
                 found = found.reshape(len(keys), len(self.targets))
             y = found if chunk.y is None else np.where(np.isnan(chunk.y), found, chunk.y)
             yield replace(chunk, y=y)
-
-    @property
-    def clock(self) -> Label | None:
-        """That of the rows."""
-        return self._stream.clock
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the rows."""
-        return self._stream.fingerprint

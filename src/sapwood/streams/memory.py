@@ -36,12 +36,8 @@ class PairStream(Stream):
 
     Every row has all features that were there up to it, None where one is missing.
 
-    Parameters
-    ----------
-    pairs : iterable of pairs
-        If it can be iterated only once, so can the stream.
-    name, target : str
-        What reports call them.
+    - `pairs`: if it can be iterated only once, so can the stream.
+    - `name`, `target`: what reports call them.
 
     Examples
     --------
@@ -112,16 +108,11 @@ class PairStream(Stream):
 class ArrayStream(Stream):
     """Columns in memory.
 
-    Parameters
-    ----------
-    X : array_like, mapping of columns, list of dicts, or data frame
-        The features; the columns of an array are called 0, 1, …, as trees call them.
-    y : array_like of float
-        The targets; several are an array of two dimensions, a mapping of columns or a frame.
-    name, target : str
-        What reports call them; several targets have names of their own.
-    names : sequence of str or int, optional
-        The features of a model that is there already, which the columns of an array are then.
+    - `X`: the features; the columns of an array are called 0, 1, …, as trees call them.
+    - `y`: the targets; several are an array of two dimensions, a mapping of columns or a frame.
+    - `name`, `target`: what reports call them; several targets have names of their own.
+    - `names`: the features of a model that is there already, which the columns of an array are
+      then.
 
     Examples
     --------
@@ -275,16 +266,7 @@ def _good_rows(
 
     A target may be missing: None or NaN.
 
-    Parameters
-    ----------
-    stream : Stream
-        Whose rows they are.
-    columns : dict of columns
-        The features of all rows.
-    targets : array or list
-        Of an array all are numbers; of a list they may be anything.
-    numbers : array of int
-        The numbers of all rows.
+    - `targets`: of an array all are numbers; of a list they may be anything.
     """
     if isinstance(targets, np.ndarray):
         y = targets

@@ -55,12 +55,8 @@ class NumbersFound:
 def read_numbers(text: pa.Array, example: str) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return numbers, NaN where text is none or is missing; and which values are none.
 
-    Parameters
-    ----------
-    text : array of strings
-        Trimmed; null where a number is missing.
-    example : str
-        Their format: the number 1234.5 as it is written there.
+    - `text`: trimmed; null where a number is missing.
+    - `example`: their format: the number 1234.5 as it is written there.
 
     Examples
     --------
@@ -93,15 +89,9 @@ def recognise_written(
 ) -> dict[str, NumbersFound]:
     """Return the columns whose numbers are not written plainly, and how they are.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequences of str
-        The first values of columns of a file that look like text or numbers, trimmed; without
-        missing ones.
-    comma_between : bool
-        Whether fields are separated by commas.
-    decimal, thousands : str, optional
-        The requested marks.
+    - `columns`: the first values of columns of a file that look like text or numbers, trimmed;
+      without missing ones.
+    - `decimal`, `thousands`: the requested marks.
 
     Examples
     --------
@@ -181,19 +171,7 @@ def sign_of(value: str) -> str:
 def _chosen(
     values: Sequence[str], formats: Sequence[NumberFormat], usual: str | None, comma_between: bool
 ) -> NumbersFound | None:
-    """Return the one of some formats that is meant; None if that is the plain one.
-
-    Parameters
-    ----------
-    values : sequence of str
-        The column.
-    formats : sequence of NumberFormat
-        What explains it.
-    usual : str, optional
-        The mark before decimals in other columns.
-    comma_between : bool
-        Whether fields are separated by commas.
-    """
+    """Return the one of some formats that is meant; None if that is the plain one."""
     by_point = {format.decimal: format for format in reversed(formats)}
     marked = next((value for value in values if "," in value or "." in value), None)
     point = formats[0].decimal

@@ -81,7 +81,7 @@ def open_stream(
     calendar: Calendar | None = None,
     known_calendars: Mapping[str, Calendar] | None = None,
 ) -> Stream:
-    r"""Open a file, several, a folder, the standard input or a topic as a stream of rows.
+    r"""Open files, a folder, standard input or a Kafka topic as a stream of rows.
 
     Parameters
     ----------
@@ -195,9 +195,16 @@ def open_stream(
     for option, given in (("until_end", until_end), ("kafka_config", kafka_config is not None)):
         if given:
             raise StreamError(f"{option} is for topics of Kafka, and {name} is none: leave it out")
+    return _open_files(name, paths, read_options, format)
+
+
+def _open_files(
+    name: str, paths: list[str], read_options: ReadOptions, format: str | None
+) -> Stream:
+    """Open files of one format, which is found by their names if it is not given."""
     format = _common_format(paths) if format is None else format.lower()
     if format not in SAMPLED:
-        _check_sampled(sample_rows, name, format)
+        _check_sampled(read_options.sample_rows, name, format)
     if format in TABLES:
         from sapwood.streams.columnar import open_columnar
 
@@ -211,7 +218,7 @@ def open_stream(
         raise StreamError(
             f"{validation.shown(format)} is no format: one of {', '.join(FORMATS)} is expected"
         )
-    if header is not None and format not in ("csv", "tsv"):
+    if read_options.header is not None and format not in ("csv", "tsv"):
         raise StreamError(f"header is for CSV files, and {name} is {format}: leave it out")
     if paths == [name]:
         return _open_text(format, name, read_options)
@@ -272,10 +279,7 @@ def _files_of(source: StrPath | Sequence[StrPath], format: str | None) -> tuple[
 def found_files(name: str, format: str | None) -> list[str]:
     """Return the files that a name means; a folder of Parquet or Arrow files is one of them.
 
-    Raises
-    ------
-    StreamError
-        If there are none.
+    - Raises StreamError if there are none.
     """
     if name == "-":
         return [name]

@@ -27,12 +27,8 @@ RETURN = ord("\r")
 class Rows:
     """The rows at the beginning of a text.
 
-    Parameters
-    ----------
-    ends : array of int
-        Where each row ends, its line's end included. What follows the last needs more text.
-    unclosed : array of int
-        Which of them are lines with a quote that never closes.
+    - `ends`: where each row ends, its line's end included. What follows the last needs more text.
+    - `unclosed`: which of them are lines with a quote that never closes.
     """
 
     ends: IntArray
@@ -55,11 +51,6 @@ def line_ends(text: bytes, ended: bool) -> IntArray:
 
 class Quotes:
     r"""Finds the rows of a text whose fields may be in double quotes.
-
-    Parameters
-    ----------
-    delimiter : bytes
-        The byte between fields.
 
     Examples
     --------
@@ -106,17 +97,7 @@ class Quotes:
         return [quoted[1:-1].replace(b'""', b'"') + rest for quoted, rest in self.parts(row)]
 
     def split(self, text: bytes, lines: IntArray, ended: bool) -> Rows:
-        """Return the rows that end in a text.
-
-        Parameters
-        ----------
-        text : bytes
-            It starts where a row does.
-        lines : array of int
-            Where its lines end.
-        ended : bool
-            Whether nothing follows it.
-        """
+        """Return the rows that end in a text."""
         if b'"' not in text:
             return Rows(lines)
         quotes = np.flatnonzero(np.frombuffer(text, np.uint8) == QUOTE)

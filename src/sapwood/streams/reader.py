@@ -20,21 +20,9 @@ RAW = 1 << 16
 class Reader:
     """The bytes of a text in order, uncompressed, in UTF-8.
 
-    Parameters
-    ----------
-    path : str
-        The file, or "-".
-    raw : file of bytes
-        Without a buffer: it gives what is there, and waits only if there is nothing.
-    regular : bool
-        Whether it can be read anywhere, and is never waited for.
-
-    Attributes
-    ----------
-    head : bytearray
-        What was read first: at least `HEAD` bytes, if there are as many.
-    ended : bool
-        Whether all was read.
+    - `raw`: without a buffer: it gives what is there, and waits only if there is nothing.
+    - `regular`: whether it can be read anywhere, and is never waited for.
+    - `head`: what was read first: at least `HEAD` bytes, if there are as many.
     """
 
     def __init__(self, path: str, raw: BinaryIO, regular: bool) -> None:

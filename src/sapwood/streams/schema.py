@@ -3,11 +3,11 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sapwood import validation
 from sapwood.rows.words import EXAMPLE
-from sapwood.schema import PARTS, Calendar, Role, Rule
+from sapwood.schema import PARTS, Calendar, Role, Rule, features_of
 from sapwood.streams.stream import Kind, StreamError
 
 __all__ = [
@@ -32,53 +32,14 @@ NO_TIME = "none"
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file: types, formats and columns.
+    """How to read a file: types, formats and columns, as the arguments of `open_stream`.
 
-    Parameters
-    ----------
-    target : str, optional
-        The column to predict.
-    drop : tuple of str
-        Columns to leave out.
-    categorical : tuple of str
-        Columns that are categories although they look like numbers. With `known`, one that is not
-        there does no harm.
-    time_formats : mapping of str to str
-        Columns that hold times, with their formats as in `datetime.strptime`; or "seconds",
-        "milliseconds", "microseconds" or "nanoseconds" since 1970; or "none" for a column that
-        looks like times and holds none. Most formats are found without.
-    time_parts : tuple of {"hour", "weekday", "month", "yearday", "season"}, optional
-        Features to add for each column of times, named like "sold.hour". If not given, those that
-        the first rows do not show to be always the same, of hour, weekday and season.
-    time : str, optional
-        The column by which rows are in time, for labels that come late; it may be dropped too.
-    known : mapping of names to kinds, optional
-        The features of a model that is there already: other columns are left out, and these are
-        read as what they are. One that the file lacks is missing in all rows.
-    known_formats : mapping of str to str
-        The formats by which that model's times and numbers were read; `time_formats` take
-        precedence.
-    decimal, thousands : str, optional
-        What stands before decimals, and between thousands; found by the first rows if not given.
-    encoding : str, optional
-        The encoding of a text; found by the first rows if not given.
-    header : bool, optional
-        Whether the first line of a CSV file names its columns. If not given it does, and a line
-        that looks like a row is rejected.
-    ids : tuple of str
-        Columns of row identifiers: they are kept as text, and are not features unless a model
-        knows them as features.
-    keys : tuple of str
-        Columns that identify series: their whole numbers stay exact, whatever their size, and are
-        never times.
-    sample_rows : int, optional
-        How many rows of a text are looked at to find what columns are; 1,000 if not given. A pipe
-        is waited for until they have come.
-    calendar : Calendar, optional
-        The time zone and the special days of the column by which rows are in time: `time`, or the
-        first column of times. Not with `known`.
-    known_calendars : mapping of str to Calendar
-        Those by which that model's times were read.
+    - `categorical`: with `known`, a column that is not there does no harm.
+    - `time`: the column by which rows are in time; it may be dropped too.
+    - `known`: a feature of the model that the file lacks is missing in all rows.
+    - `ids`: columns that are kept as text, and are features only if a model knows them as features.
+    - `sample_rows`: a pipe is waited for until so many rows have come.
+    - `calendar`: not with `known`.
     """
 
     target: str | None = None
@@ -104,18 +65,9 @@ class ReadOptions:
 class Schema:
     """How to read a file.
 
-    Parameters
-    ----------
-    columns : tuple of str
-        All columns of the file, in its order.
-    rules : tuple of Rule
-        The features that are read from columns, in the order of these.
-    target : Rule, optional
-        The target: its role is not "time" or "category".
-    time : Rule, optional
-        The column of times by which rows are in time.
-    ids : tuple of Rule
-        The columns of row identifiers.
+    - `rules`: the features that are read from columns, in the order of these.
+    - `target`: the target: its role is not "time" or "category".
+    - `time`: the column of times by which rows are in time.
     """
 
     columns: tuple[str, ...]
@@ -127,11 +79,20 @@ class Schema:
     @property
     def features(self) -> dict[str, Kind]:
         """The features in order, those of times with their parts."""
-        features: dict[str, Kind] = {}
-        for rule in self.rules:
-            features[rule.name] = "category" if rule.role == "category" else "number"
-            features.update(dict.fromkeys(rule.derived, "number"))
-        return features
+        return features_of(self.rules)
+
+    @property
+    def stream_fields(self) -> dict[str, Any]:
+        """The fields of a `Stream` that is read so."""
+        return {
+            "features": self.features,
+            "target": None if self.target is None else self.target.name,
+            "declared": self.declared,
+            "time": None if self.time is None else self.time.name,
+            "time_formats": self.time_formats,
+            "ids": tuple(rule.name for rule in self.ids),
+            "rules": self.rules,
+        }
 
     @property
     def clock(self) -> str | None:
@@ -209,22 +170,10 @@ def decide(
 ) -> Schema:
     """Decide how to read a file.
 
-    Parameters
-    ----------
-    source : str
-        The file, for messages.
-    found : mapping of names to looks
-        All columns in order, and what their values look like; None if that is to be decided by
-        the values themselves, which is possible for features that a model knows.
-    read_options : ReadOptions
-        How to read it.
-    formats : mapping of str to str, optional
-        The formats in which times and numbers were found to be written.
-
-    Raises
-    ------
-    StreamError
-        If a column that is named is not there, or cannot be what it has to be.
+    - `found`: all columns in order, and what their values look like; None if that is to be decided
+      by the values themselves, which is possible for features that a model knows.
+    - `formats`: the formats in which times and numbers were found to be written.
+    - Raises StreamError if a column that is named is not there, or cannot be what it has to be.
 
     Examples
     --------

@@ -84,7 +84,7 @@ def place_in_words(unit: Unit, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that nothing can be learned from, and why.
+    """A row that cannot be learned, and the reason.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class BadRow:
 
 
 class BadRowError(StreamError):
-    """A bad row has stopped the work."""
+    """A bad row has stopped a run."""
 
     def __init__(self, row: BadRow):
         super().__init__(str(row))
@@ -136,7 +136,7 @@ class BadRowError(StreamError):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows that follow each other.
+    """Successive rows of a stream.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _plain(column: Column) -> Sequence[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNote:
-    """How a column of a file is read, and what was inferred from its first values.
+    """The inferred type and format of a column of a file.
 
     Parameters
     ----------
@@ -376,18 +376,20 @@ class Stream(ABC):
 
 
 class DerivedStream(Stream):
-    """A stream that changes what another one yields.
+    """A stream that changes what another one yields, and is as that in all else."""
 
-    Parameters
-    ----------
-    stream : Stream
-        The other one.
-    **changed
-        The parameters in which they differ.
-    """
-
-    def __init__(self, stream: Stream, **changed: Any) -> None:
-        self.unit = stream.unit  # type: ignore[misc]
+    def __init__(self, stream: Stream, *, unit: Unit | None = None, **changed: Any) -> None:
+        self.unit = unit or stream.unit  # type: ignore[misc]
         own = {each.name: getattr(stream, each.name) for each in fields(Stream)}
         super().__init__(**{**own, **changed})
         self._stream = stream
+
+    @property
+    def clock(self) -> Label | None:
+        """That of the other stream."""
+        return self._stream.clock
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the other stream."""
+        return self._stream.fingerprint

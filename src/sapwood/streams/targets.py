@@ -30,12 +30,7 @@ def check_distinct(targets: Sequence[Label]) -> None:
 class SeveralTargets(DerivedStream):
     """A stream of which further columns of numbers are targets, too.
 
-    Parameters
-    ----------
-    stream : Stream
-        The rows; its target is the first.
-    targets : sequence of str
-        The names of all targets.
+    - `stream`: the rows; its target is the first.
     """
 
     def __init__(self, stream: Stream, targets: Sequence[str]) -> None:
@@ -83,13 +78,3 @@ class SeveralTargets(DerivedStream):
                 name: column for name, column in chunk.columns.items() if name not in self._further
             }
             yield replace(chunk, columns=columns, y=np.column_stack([first, *further]))
-
-    @property
-    def clock(self) -> Label | None:
-        """That of the rows."""
-        return self._stream.clock
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the rows."""
-        return self._stream.fingerprint

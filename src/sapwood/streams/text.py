@@ -1,15 +1,27 @@
 """Streams of lines: what all formats of text share."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
+from sapwood.streams import bad_rows
 from sapwood.streams.blocks import Block, TextSource
+from sapwood.streams.convert import Converted
 from sapwood.streams.schema import DECIDABLE, Found, Schema
-from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, Unit
+from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, IntArray, Position, Stream, Unit
 from sapwood.streams.text_kinds import first_look
 
-__all__ = ["TextStream"]
+__all__ = ["Flaw", "TextStream"]
+
+
+@dataclass
+class Flaw(Exception):  # noqa: N818 - it is made a bad row before anybody sees it
+    """What makes a row bad; fields are as those of `BadRow`."""
+
+    reason: str
+    column: str | None = None
+    value: str | None = None
 
 
 class TextStream(Stream):
@@ -18,30 +30,14 @@ class TextStream(Stream):
     The first value of an undecided column that is a number, a boolean or a time decides the type of
     the column. Positions contain that type, so that it is the same when reading resumes.
 
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    schema : Schema
-        How to read its columns.
-    start : dict
-        Where its first row is: "byte", and the number of the "line".
+    - `start`: where its first row is: "byte", and the number of the "line".
     """
 
     unit: ClassVar[Unit] = "line"
 
     def __init__(self, source: TextSource, schema: Schema, start: Position) -> None:
         super().__init__(
-            name=source.name,
-            features=schema.features,
-            target=None if schema.target is None else schema.target.name,
-            size=source.size,
-            declared=schema.declared,
-            time=None if schema.time is None else schema.time.name,
-            time_formats=schema.time_formats,
-            encoding=source.encoding,
-            ids=tuple(rule.name for rule in schema.ids),
-            rules=schema.rules,
+            source.name, size=source.size, encoding=source.encoding, **schema.stream_fields
         )
         self._source = source
         self._start = start
@@ -91,9 +87,16 @@ class TextStream(Stream):
             self._decided.update(looks)
             self._use(self.schema.decided(looks))
 
-    def _after(self, block: Block) -> Position:
-        """Return the position behind a block."""
-        return {"byte": block.end, "line": block.line + block.lines, **self.decided()}
+    def _as_chunk(
+        self, block: Block, converted: Converted, lines: IntArray, bad: Sequence[BadRow]
+    ) -> Chunk:
+        behind = {"byte": block.end, "line": block.line + block.lines, **self.decided()}
+        return converted.chunk(self.name, lines, behind, block.read, bad)
+
+    def _bad_row(self, flaw: Flaw, line: int, text: bytes, after: int) -> BadRow:
+        remedy = bad_rows.REMEDIES[flaw.reason]
+        at_fault = flaw.reason, flaw.column, flaw.value
+        return BadRow(self.name, "line", line, *at_fault, remedy, text, after)
 
     @property
     def can_be_cut(self) -> bool:
@@ -106,13 +109,9 @@ class TextStream(Stream):
         Where rows have several lines, a row need not begin there. The last `Chunk.next` of the part
         before is where the next row begins.
 
-        Parameters
-        ----------
-        first, end : int
-            The first byte, and the one behind the last. Lines are counted from 1 if the first is
-            beyond the beginning.
-        exact : bool
-            Whether the first byte is known to begin a row.
+        - `first`, `end`: the first byte, and the one behind the last. Lines are counted from 1 if
+          the first is beyond the beginning.
+        - `exact`: whether the first byte is known to begin a row.
         """
         size = self.size or 0
         start = dict(self._start)

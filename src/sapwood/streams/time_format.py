@@ -69,12 +69,8 @@ def check_format(format: str) -> None:
 def read_times(text: pa.Array, format: str) -> FloatArray:
     """Return times in seconds since 1970, NaN where text is none or is missing.
 
-    Parameters
-    ----------
-    text : array of strings
-        Trimmed; null where a time is missing.
-    format : str
-        As for `datetime.strptime`.
+    - `text`: trimmed; null where a time is missing.
+    - `format`: as for `datetime.strptime`.
 
     Examples
     --------

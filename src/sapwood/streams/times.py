@@ -71,14 +71,9 @@ def seconds_of_text(
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return times that are text in seconds, and which values are none.
 
-    Parameters
-    ----------
-    text : array of strings
-        Trimmed; null where a time is missing.
-    format : str, optional
-        The format as in `datetime.strptime`; ISO 8601 if not given.
-    calendar : Calendar, optional
-        In whose time zone times without a zone are local.
+    - `text`: trimmed; null where a time is missing.
+    - `format`: the format as in `datetime.strptime`; ISO 8601 if not given.
+    - `calendar`: in whose time zone times without a zone are local.
 
     Examples
     --------

@@ -40,9 +40,10 @@ class TransformedRegressor(OneTargetStage):
     model : HoeffdingTreeRegressor, AdaptiveTreeRegressor or ForestRegressor
         A model of Sapwood of one target that has learned nothing yet.
     transform : {"auto", "sqrt", "log1p"}
-        "sqrt" is for counts: y has to be at least 0. "log1p" is log(1 + y), for y whose spread is
-        proportional to its size; y has to be above -1. "auto" has two copies of the model, one of y
-        and one of its square root, and combines them by their errors; it costs twice as much.
+        "sqrt" is for counts: y must be at least 0. "log1p" is log(1 + y), for targets whose
+        standard deviation is proportional to their mean; y must be above -1. "auto" combines two
+        copies of the model, one of y and one of its square root, by their errors; it takes twice
+        the time.
 
     References
     ----------

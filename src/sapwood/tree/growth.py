@@ -74,7 +74,7 @@ class GrowthRules:
         If the lead over the second-best feature is smaller, as a share of the best merit, the
         two are as good as equal, and the bound is that for a lead of `tau`.
     min_share : float
-        The share of a leaf's rows that either side of a split has to have.
+        The smallest share of the rows of a leaf on each side of a split.
     max_depth : int
         How deep the tree may become.
     split_on : {"best", "residual", "target"}

@@ -54,9 +54,9 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         A leaf also splits once the bound is below this value, although the two best features have
         similar merits.
     min_share : float
-        The share of a leaf's rows that either side of a split has to have.
+        The smallest share of the rows of a leaf on each side of a split.
     max_depth : int, optional
-        How deep the tree may become; 0 means that it never splits.
+        The largest depth of the tree; with 0, it never splits.
     observer : observer, optional
         An empty observer: each leaf gets a copy of it for each numeric feature. By default, and
         for a `QuantizerObserver` of radius "auto", a leaf has bins of equal width over the range of
@@ -66,8 +66,8 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         all of them, each with a weight from its own exponentially weighted error.
     split_on : {"best", "residual", "target"}
         What splits explain: "target" is y; "residual" is the residual of the leaf's linear model,
-        by a step or a change of slope; "best" is the one that leaves the smaller error, and y where
-        parts of it are far apart. With ``leaf="mean"`` it is y.
+        by a step or a change of slope; "best" is the split with the smaller remaining error, or a
+        split of y if its parts are far apart. With ``leaf="mean"`` it is y.
     track : {"auto", None}
         Whether an error-correction layer combines predictions with forecasts from recent labels.
         Their weights are learned from issued predictions. Labels may arrive at once, in batches,
@@ -309,7 +309,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         Returns
         -------
         array of int
-            The number that each node has now; those that are gone have that of the leaf.
+            The new number of each node; for removed nodes, the number of the new leaf.
 
         Raises
         ------
@@ -382,7 +382,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves the tree has."""
+        """The number of leaves of the tree."""
         return self._kernel.leaf_count
 
     @property
@@ -444,7 +444,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         Returns
         -------
         Explanation, or dict of them
-            Of several targets, if none is named, that of each.
+            For several targets, a dict, unless one is named.
         """
         if target is not None:
             return self.of_target(target).explain(x)

@@ -51,14 +51,9 @@ def weights(double[::1] state, Py_ssize_t count):
 def predict(const double[::1] state, const double[:, ::1] members, double[::1] found):
     """Write the predictions of rows.
 
-    Parameters
-    ----------
-    state : ndarray of float
-        As `fresh` returns it.
-    members : ndarray of float, shape (n, count)
-        The predictions of the models.
-    found : ndarray of float, shape (n,)
-        Gets the result.
+    - `state`: as `fresh` returns it.
+    - `members`, shape (n, count): the predictions of the models.
+    - `found`, shape (n,): gets the result.
     """
     cdef Py_ssize_t row, count = members.shape[1]
     for row in range(members.shape[0]):
@@ -77,18 +72,11 @@ def learn(
 ):
     """Take in the labels of rows one after the other; write what is predicted before each.
 
-    Parameters
-    ----------
-    state : ndarray of float
-        Is changed.
-    members : ndarray of float, shape (n, count)
-        What the models predict just before each row is learned.
-    issued : ndarray of float, shape (n, 1 + count)
-        The prediction that was issued, and those of the models; NaN where none was.
-    y, w : ndarray of float, shape (n,)
-        The labels and weights.
-    found : ndarray of float, shape (n,)
-        Gets the predictions.
+    - `members`, shape (n, count): what the models predict just before each row is learned.
+    - `issued`, shape (n, 1 + count): the prediction that was issued, and those of the models; NaN
+      where none was.
+    - `y`, `w`, shape (n,): the labels and weights.
+    - `found`, shape (n,): gets the predictions.
     """
     cdef Py_ssize_t row, count = members.shape[1]
     cdef StackRules rules = rules_of(count)

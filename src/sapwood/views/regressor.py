@@ -32,11 +32,12 @@ MOST_PENDING = 1 << 16
 
 
 class MultiViewRegressor(OneTargetStage):
-    """A model, a copy of it without some columns, and a copy with crosses, combined by their errors.
+    """Copies of a model with different columns, combined by their errors.
 
-    Lag features make many models worse, and crosses of categories help some. Where nobody knows, both
-    are learned. Predictions are the mean of the copies at first; their weights are a ridge
-    regression on recent labels. It costs as much as the copies together.
+    Lag features make some models worse, and crosses of categories improve some. This model trains
+    copies with and without them. At first, the prediction is the mean of the copies; then a ridge
+    regression on recent labels estimates their weights. Time and memory are those of all copies
+    together.
 
     Parameters
     ----------
@@ -272,13 +273,7 @@ class MultiViewRegressor(OneTargetStage):
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
+        """Restore what `to_state` returned; nothing of it is trusted."""
         header, arrays = state
         if header.keys() != {"without", "crosses"}:
             raise ValueError("its header has other entries than it should")

@@ -194,14 +194,14 @@ def test_an_interrupted_row_is_finished(monkeypatch):
         model, other = made(), made()
         for each in (model, other):
             each.learn_many(rows, y)
-        learn = HoeffdingTreeClassifier.learn_one
+        learn = HoeffdingTreeClassifier._learn_row
 
         def interrupted(self, *given, learn=learn, **own):
             learn(self, *given, **own)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(HoeffdingTreeClassifier, "learn_one", interrupted)
+            patch.setattr(HoeffdingTreeClassifier, "_learn_row", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 model.learn_one(rows[0], label)
         other.learn_one(rows[0], label)
@@ -253,7 +253,7 @@ def test_lags_that_no_class_has_are_rejected():
 
 def test_methods_of_numbers_are_not_offered():
     model = made()
-    for name in ("forecast", "forecast_path", "predict", "learn", "of_target", "explain"):
+    for name in ("forecast", "forecast_path", "predict", "learn", "of_target"):
         assert not hasattr(model, name)
 
 

@@ -59,3 +59,23 @@ def test_times_of_several_rows_are_recognised_and_duplicates_are_not():
     days = np.floor(times / 86_400) * 86_400
     assert propose(y, days).are_repeated
     assert propose(y, days).rows_per_time == 24
+
+
+def test_seasons_are_those_of_several_series_together():
+    rng = np.random.default_rng(5)
+    days, series = (each.ravel() for each in np.indices((90, 20)))
+    y = 10.0 * series + np.sin(days * 2 * np.pi / 7) + rng.normal(0, 1.0, len(days))
+    found = propose(y, days * 86_400.0, 86_400.0, series)
+    assert (found.season, found.step, found.naive, found.earlier) == (
+        *("168h", 86_400.0, "168h"),
+        ("336h",),
+    )
+    alone = series == 3
+    assert propose(y[alone], days[alone] * 86_400.0, 86_400.0).season != "168h"
+
+
+def test_a_season_lasts_for_a_third_of_the_known_values_at_most():
+    summers = np.concatenate([np.arange(60) + 365 * year for year in range(4)])
+    y = np.random.default_rng(1).normal(size=len(summers)) + np.repeat([0, 3, 0, 3], 60)
+    found = propose(y, summers * 86_400.0)
+    assert all(int(lag[:-1]) <= 24 * 80 * 2 for lag in found.lags)

@@ -280,3 +280,88 @@ def test_linear_forecasts_have_the_hours_of_a_time_zone():
     state = by_time(timezone="Europe/Berlin").model.to_state()
     with pytest.raises(ValueError, match="is not known"):
         NaiveStack.from_state(State(state.header | {"timezone": "X/Y"}, state.arrays), 3)
+
+
+def panel(shops=40, days=60, late=50):
+    """Return days, shops and sales of shops of very different sizes; one opens late."""
+    rng = np.random.default_rng(3)
+    sizes, week = np.exp(rng.normal(3, 1.5, shops)), 1 + 0.4 * np.sin(np.arange(7) * 2)
+    day, shop = (each.ravel() for each in np.indices((days, shops)))
+    opened = (shop > 0) | (day >= late)
+    day, shop = day[opened], shop[opened]
+    y = sizes[shop] * week[day % 7] * np.exp(rng.normal(0, 0.05, len(day)))
+    return day, shop, y, sizes
+
+
+def of_panel(level="y.mean168h", seasons=("y.lag168h", "y.lag336h")):
+    lags = Lags(["24h", "168h", "336h"], means="168h", time="at", by="shop")
+    tree = sapwood.HoeffdingTreeRegressor()
+    stack = NaiveStack(tree, seasons, "y.lag24h", linear=lags.features, time="at", level=level)
+    return LaggedModel(stack, lags)
+
+
+def panel_rows(day, shop):
+    return {"at": day * 24 * HOUR, "shop": [f"s{each}" for each in shop]}
+
+
+def test_series_of_any_size_are_forecast_in_their_own_unit():
+    day, shop, y, sizes = panel()
+    errors = {}
+    for level, seasons in (("y.mean168h", ("y.lag168h", "y.lag336h")), (None, ("y.lag168h",))):
+        found = of_panel(level, seasons).predict_learn_many(panel_rows(day, shop), y)
+        relative = np.abs(found - y) / sizes[shop]
+        errors[level] = [relative[day >= 40].mean(), relative[(shop == 0) & (day > 57)].mean()]
+    old, new = errors["y.mean168h"]
+    assert old < 0.07
+    assert new < 0.1
+    assert old < 0.6 * errors[None][0]
+
+
+def test_batches_of_many_series_are_rows_one_by_one():
+    day, shop, y, _ = panel(shops=5)
+    batched, single = of_panel(), of_panel()
+    found = batched.predict_learn_many(panel_rows(day, shop), y)
+    for place, label in enumerate(y.tolist()):
+        x = {"at": float(day[place] * 24 * HOUR), "shop": f"s{shop[place]}"}
+        assert single.predict_one(x) == pytest.approx(found[place], rel=1e-9)
+        single.learn_one(x, label)
+    assert batched.model.weights == pytest.approx(single.model.weights)
+    restored = sapwood.model.from_bytes(batched.to_bytes())
+    assert restored.to_bytes() == batched.to_bytes()
+    x = {"at": 61 * 24 * HOUR, "shop": "s3"}
+    assert restored.predict_one(x) == batched.predict_one(x)
+
+
+def test_late_labels_of_many_series_count_for_issued_predictions():
+    day, shop, y, _ = panel(shops=5)
+    model, waiting = of_panel(), []
+    for place, label in enumerate(y.tolist()):
+        x = {"at": float(day[place] * 24 * HOUR), "shop": f"s{shop[place]}"}
+        waiting.append((x, label, place, model.predict_one(x, id=place)))
+        if len(waiting) > 10:
+            model.learn_one(*waiting[0][:2], id=waiting.pop(0)[2])
+    error = np.mean([abs(found - label) / label for _, label, _, found in waiting])
+    assert error < 0.25
+    assert sum(model.model.weights.values()) == pytest.approx(1)
+
+
+def test_units_of_rows_are_the_level_and_the_size_of_their_series():
+    rows = np.full((3, 8), np.nan)  # three lags, the mean, the season, the last, time, day off
+    rows[0, :6] = 10.0, 14.0, np.nan, 12.0, np.nan, 10.0
+    rows[2, :6] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    units, sizes = np.empty((3, 3)), np.zeros(_forecasts.SIZES)
+    y = np.array([18.0, -2.0, 5.0])
+    _forecasts.to_units(rows, np.array([1, 2], np.intp), 3, y, sizes, units)
+    size = 12 + (2 + 2 + 2 + 0) / 4
+    assert units[:, 0].tolist() == [12.0, size, 1.0]
+    assert rows[0, [0, 1, 2, 4]].tolist() == [-2 / size, 2 / size, 2 / size, 2 / size]
+    assert units[:, 1].tolist() == [18.0, 18.0, 0.01]  # without lags: as the label before
+    assert units[:, 2].tolist() == [8.0, 10.0, 0.01]  # zeros alone
+    assert sizes.tolist() == [3.0, 21.0, 25.0]
+
+
+@pytest.mark.parametrize("own", [{"level": "y.mean24"}, {"seasonal": ["y.lag24", "y.lag48"]}])
+def test_levels_and_seasons_are_linear_features(own):
+    tree = sapwood.HoeffdingTreeRegressor()
+    with pytest.raises(ValueError, match="one of the linear features is expected"):
+        NaiveStack(tree, **{"seasonal": "y.lag24", "linear": ["y.lag24"], **own})

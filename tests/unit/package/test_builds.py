@@ -58,3 +58,13 @@ def test_no_pattern_repeats_a_group_possessively() -> None:
     files = list(SOURCES.rglob("*.py"))
     assert len(files) > 80
     assert not [path for path in files if found.search(path.read_text(encoding="utf-8"))]
+
+
+def test_modules_are_translated_with_one_limit_of_dimensions() -> None:
+    """Views of others are read with wrong strides otherwise, so that each row of a batch is the first."""
+    sources = [*(ROOT / "build" / "release").rglob("*.c"), *SOURCES.glob("_cyutility.c")]
+    declared = re.compile(r"Py_ssize_t shape\[(\d+)\];")
+    if not sources:
+        pytest.skip("the kernels were built elsewhere")
+    found = {limit for source in sources for limit in declared.findall(source.read_text("utf-8"))}
+    assert found == {"3"}

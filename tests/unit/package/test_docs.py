@@ -273,7 +273,7 @@ def test_every_public_package_has_a_page(site_pages):
         for path in (ROOT / "src" / "sapwood").glob("[a-z]*/__init__.py")
         if "__all__" in path.read_text(encoding="utf-8")
     }
-    private = {"cli", "corrector", "ensemble", "inspect", "intervals", "observers", "paper", "rows"}
+    private = {"cli", "corrector", "ensemble", "inspect", "intervals", "paper", "rows"}
     private |= {"serve", "storage", "tree", "lags.past", "tasks", "pending"}
     private |= {"sktime"}  # in the guide to forecasts; the site is built without sktime
     assert found - {f"sapwood.{name}" for name in private} <= {
