@@ -175,7 +175,7 @@ def _restored(data: bytes, model: Regressor) -> Regressor:
     made: Regressor = from_bytes(data, "a retired model")
     if made.schema != model.schema:
         made.schema = model.schema
-    notes = made._kernel.undecided
+    notes = made._kernel.pending
     if notes is not None:
         notes.restore(*PendingPredictions(notes.width, notes.most).state())
     return made
@@ -239,7 +239,7 @@ def _ended(held: Held, trial: Trial, best: int | None, rules: Rules) -> Held:
 
 def _expect_labels(old: Regressor, new: Regressor) -> None:
     """Let a model expect the labels of rows that another one has predicted."""
-    pending, notes = old._kernel.undecided, new._kernel.undecided
+    pending, notes = old._kernel.pending, new._kernel.pending
     if pending is not None and notes is not None:
         fresh = PendingPredictions(notes.width, notes.most)
         fresh.add_unrecorded(pending.count + pending.unrecorded)

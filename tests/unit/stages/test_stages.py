@@ -101,7 +101,7 @@ def test_ids_find_predictions_in_any_order_and_by_batches(kind):
         for row, label, number in zip(shuffled, labels, numbers, strict=True):
             one.learn_one(row, label, id=number)
         many.learn_many(columns(shuffled), labels, ids=numbers)
-        assert one._kernel.undecided.count == many._kernel.undecided.count == 0
+        assert one._kernel.pending.count == many._kernel.pending.count == 0
     assert one.predict_one(rows[0]) == many.predict_one(rows[0])
 
 
@@ -270,7 +270,7 @@ def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
     inner = model
     while isinstance(inner, Stage):
         inner = inner.model
-    assert inner._kernel.undecided.count == 5
+    assert inner._kernel.pending.count == 5
 
 
 @nested
@@ -422,4 +422,4 @@ def test_random_programs_with_ids_find_every_prediction(program, stage, seed):
             if isinstance(inner, IntervalRegressor):
                 assert inner._bounds.pending.count == len(waiting)
             inner = inner.model
-        assert inner._kernel.undecided.count == len(waiting)
+        assert inner._kernel.pending.count == len(waiting)
