@@ -12,6 +12,8 @@ if TYPE_CHECKING:
         ForestClassifier,
         HoeffdingTreeClassifier,
     )
+    from sapwood.corrector.regressor import CorrectedRegressor
+    from sapwood.drift.regressor import MonitoredRegressor
     from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
     from sapwood.ensemble.forest import ForestRegressor
     from sapwood.hybrid import HybridRegressor
@@ -41,6 +43,7 @@ __all__ = [
     "AdaptiveTreeClassifier",
     "AdaptiveTreeRegressor",
     "Candidates",
+    "CorrectedRegressor",
     "EBSTObserver",
     "ForestClassifier",
     "ForestRegressor",
@@ -51,6 +54,7 @@ __all__ = [
     "LossRegressor",
     "ModelFileError",
     "Moments",
+    "MonitoredRegressor",
     "MultiViewRegressor",
     "Observer",
     "QuantizerObserver",
@@ -68,6 +72,7 @@ _PLACES = {
     "ForestClassifier": "sapwood.classify",
     "HoeffdingTreeClassifier": "sapwood.classify",
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
+    "CorrectedRegressor": "sapwood.corrector.regressor",
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree",
     "HybridRegressor": "sapwood.hybrid",
@@ -75,6 +80,7 @@ _PLACES = {
     "LossRegressor": "sapwood.loss",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
+    "MonitoredRegressor": "sapwood.drift.regressor",
     "MultiViewRegressor": "sapwood.views",
     "RecurringRegressor": "sapwood.recurring",
     "ScreenedRegressor": "sapwood.screening",

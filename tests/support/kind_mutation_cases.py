@@ -167,6 +167,12 @@ KINDS = {
         LaggedModel(tree(), Lags(["2s", "5s"], means="3s", time="a", by="few"))
     ),
     "naive stack": lambda: learned(lagged(NaiveStack(tree(), "y.lag3", linear=["y.lag3"]))),
+    "corrected": lambda: learned(sapwood.CorrectedRegressor(tree(track=None))),
+    "corrected targets": lambda: learned(sapwood.CorrectedRegressor(tree(track=None)), True),
+    "monitored": lambda: waiting(sapwood.MonitoredRegressor(tree())),
+    "monitored targets": lambda: learned(
+        sapwood.MonitoredRegressor(IntervalRegressor(tree(), LEVELS)), True
+    ),
     "sparse": lambda: learned(sapwood.SparseRegressor(tree())),
     "loss": lambda: learned(sapwood.LossRegressor(tree(), "huber")),
     "views": lambda: learned(

@@ -43,6 +43,8 @@ def models():
         "recurring": (sapwood.RecurringRegressor(tree()), rows_of),
         "screened": (sapwood.ScreenedRegressor(tree(), features=1), rows_of),
         "views": (sapwood.MultiViewRegressor(tree(), without=["b"]), rows_of),
+        "corrected": (sapwood.CorrectedRegressor(tree(track=None)), rows_of),
+        "monitored": (sapwood.MonitoredRegressor(tree()), rows_of),
         "naive-stack": (LaggedModel(NaiveStack(tree(), "y.lag2"), Lags([1, 2])), rows_of),
         "tree-classes": (sapwood.HoeffdingTreeClassifier(), class_rows_of),
         "forest-classes": (sapwood.ForestClassifier(members=2), class_rows_of),

@@ -37,7 +37,9 @@ STAGES = {
     "SparseRegressor": "sparse rows",
     "ScreenedRegressor": "screened features",
     "LossRegressor": "another loss",
+    "CorrectedRegressor": "error correction",
     "IntervalRegressor": "prediction intervals",
+    "MonitoredRegressor": "a drift monitor",
 }
 """Models around models, in the order in which a title names them."""
 WRAPPER = re.compile(rf"<({'|'.join(STAGES)})\((?=<)")

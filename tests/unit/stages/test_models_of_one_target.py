@@ -90,7 +90,7 @@ def pending_in(model):
     if isinstance(model, HybridRegressor):
         return [model._core.pending.count]
     inner = getattr(model, "_models", [model.model])
-    return [each._kernel.notes.count for each in inner]
+    return [each._kernel.pending.count for each in inner]
 
 
 @every
