@@ -1,6 +1,6 @@
 """Axes along the rows of a stream, or along its time."""
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation
+from sapwood.formatting import moment
 from sapwood.plot.style import MUTED, short
 
 __all__ = [
@@ -102,7 +103,7 @@ def place_in_words(place: float, along: Along) -> str:
     """
     if along == "rows":
         return f"at row {short(place)}"
-    return f"on {datetime.fromtimestamp(place * DAY, UTC):%Y-%m-%d}"
+    return f"on {moment(place * DAY, '%Y-%m-%d')}"
 
 
 def start_axis(ax: Axes, along: Along) -> None:

@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime
 
 from sapwood.evaluate.result import BASELINES, UNSCORED, Errors, Evaluation
-from sapwood.formatting import number, plain
+from sapwood.formatting import moment, number, plain
 from sapwood.plot.clock import along_of
 from sapwood.report.html import (
     ABSENT,
@@ -49,7 +49,7 @@ def _period(evaluation: Evaluation) -> str:
     if along_of(known) == "rows" or known.sample is None:
         return ""
     times = known.sample.rows["time"][0], known.beside["time"][-1]
-    first, last = (datetime.fromtimestamp(float(time), UTC).strftime("%Y-%m-%d") for time in times)
+    first, last = (moment(float(time), "%Y-%m-%d") for time in times)
     return f" from {first} to {last}" if first != last else f" of {first}"
 
 

@@ -306,11 +306,12 @@ def pending_of(model):
 @pytest.mark.parametrize(
     ("way", "step"),
     [
-        ("learn_one", 1),
-        ("learn_many", 7),
-        ("delayed", 1),
+        ("learn_one", 2),
+        ("learn_many", 11),
+        ("delayed", 3),
         ("delayed_many", 13),
         pytest.param("learn_one", 1, marks=pytest.mark.long),
+        pytest.param("delayed", 1, marks=pytest.mark.long),
         pytest.param("learn_many", 1, marks=pytest.mark.long),
         pytest.param("delayed_many", 1, marks=pytest.mark.long),
     ],
