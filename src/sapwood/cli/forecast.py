@@ -76,7 +76,7 @@ def forecast(
     """Forecast a series beyond the last row that a model has learned.
 
     Each prediction becomes a lag of the later rows; the model is not changed. The file has the
-    time, the series if there are several, the prediction, and the bounds of prediction intervals
+    time, the series if there are several, the prediction, and its prediction intervals
     if the model has some: by default of all its levels.
     """
     terminal = Terminal(stderr=True, silent=quiet)
