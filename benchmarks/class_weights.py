@@ -22,6 +22,7 @@ from benchmarks.class_streams import ClassStream, load
 from benchmarks.tables import Answer, Table
 from sapwood import ForestClassifier
 from sapwood.evaluate.class_scores import ClassScores
+from sapwood.validation import Label
 
 __all__ = ["FILE", "LEARNERS", "STREAMS", "Record", "markdown", "read", "run"]
 
@@ -112,7 +113,7 @@ def _scores(stream: ClassStream, model: Any) -> dict[str, Any]:
     scores = ClassScores()
     predicting = _by_row if hasattr(model, "learn") else _by_block
     for start, classes, shares, decided in predicting(stream, model):
-        labels = stream.labels[start : start + len(shares)]
+        labels: list[Label] = [*stream.labels[start : start + len(shares)]]
         if start >= FIRST:
             scores.update(classes, labels, shares, decided)
     return dict(scores.metrics())
