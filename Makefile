@@ -4,31 +4,39 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNELS := $(shell find src -name '*.pyx' -o -name '*.pxd')
 BUILD := pyproject.toml setup.py $(KERNELS)
+PARALLEL := --numprocesses auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run check test docs test-long test-random test-debug test-lowest lint bench bench-full wheel audit release clean
+.PHONY: run check test all-tests quick-tests docs test-long test-random test-debug test-lowest lint bench bench-full wheel audit release clean
 
 run: $(VENV)/installed
 	mkdir -p demo
 	$(BIN)/sapwood evaluate --report demo/report.html --save demo/model.sapwood
 
-test: lint
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto
+# Lint and tests run side by side: mypy has one core.
+test: $(VENV)/test-installed
+	$(MAKE) --jobs 2 lint all-tests
+
+all-tests: $(VENV)/test-installed
+	$(BIN)/python -m pytest -m "not long" $(PARALLEL)
 
 # What a contributor runs before each commit: under a minute once everything is built.
-check: lint
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto tests/unit tests/properties
+check: $(VENV)/test-installed
+	$(MAKE) --jobs 2 lint quick-tests
+
+quick-tests: $(VENV)/test-installed
+	$(BIN)/python -m pytest -m "not long" --quick $(PARALLEL) tests/unit tests/properties
 
 # What takes minutes, and the properties on examples that differ in every run.
 test-long: $(VENV)/test-installed
 	$(PIP) install 'sapwood[ray]'
-	$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile random --numprocesses auto
+	$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile random $(PARALLEL)
 
 # The tests in another order each time; SEED=n repeats one that failed.
 SEED ?= $(shell date +%s)
 test-random: $(VENV)/test-installed
 	$(PIP) install 'pytest-randomly>=3.16'
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto -p randomly --randomly-seed $(SEED)
+	$(BIN)/python -m pytest -m "not long" $(PARALLEL) -p randomly --randomly-seed $(SEED)
 
 # The same tests on kernels with bounds checks, in an environment of their own.
 test-debug: $(VENV)-debug/installed
@@ -42,7 +50,7 @@ test-lowest:
 	$(VENV)-lowest/bin/uv pip compile --quiet --resolution lowest-direct --extra test pyproject.toml \
 	  --output-file $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip --quiet install --constraint $(VENV)-lowest/constraints.txt '.[test]'
-	$(VENV)-lowest/bin/python -m pytest -m "not long" -W ignore::DeprecationWarning --numprocesses auto tests
+	$(VENV)-lowest/bin/python -m pytest -m "not long" -W ignore::DeprecationWarning $(PARALLEL) tests
 
 # The documentation site, in docs/_build/html; a warning is an error.
 docs: $(VENV)/docs-installed

@@ -11,6 +11,8 @@ import sys
 
 from hypothesis import HealthCheck, Phase, settings
 
+import slow_tests
+
 # Who runs the tests in the background of a shell lets them ignore Ctrl-C, and all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -46,3 +48,19 @@ settings.load_profile("sapwood")
 def pytest_configure(config):
     """Let tests predict batches whose later rows have no lags, as rows with late labels have."""
     config.addinivalue_line("filterwarnings", "ignore:.*is not known from row:UserWarning")
+
+
+def pytest_addoption(parser):
+    """Add the option of `make check`."""
+    parser.addoption(
+        "--quick", action="store_true", help=f"leave out the tests of {slow_tests.LIST}"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out slow tests, if that is asked for."""
+    if config.getoption("--quick"):
+        slow = slow_tests.names()
+        left_out = [item for item in items if slow_tests.function_of(item) in slow]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if slow_tests.function_of(item) not in slow]

@@ -3,9 +3,11 @@
 import math
 import unicodedata
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
-__all__ = ["MOST_LETTERS", "aligned", "number", "plain", "r_squared", "table"]
+__all__ = ["MOST_LETTERS", "aligned", "moment", "number", "plain", "r_squared", "table"]
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_LETTERS = 40  # of a name that is shown in a line
 
 
@@ -27,6 +29,17 @@ def r_squared(value: float) -> str:
     ('0.9877', '-2.5000', '-1.23e+50')
     """
     return f"{value:.3g}" if value < -1000.0 else f"{value:.4f}"
+
+
+def moment(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Return a time in UTC. `datetime.fromtimestamp` reads none before 1970 on Windows.
+
+    Examples
+    --------
+    >>> moment(-1.5), moment(86_400.0, "%Y-%m-%d")
+    ('1969-12-31 23:59', '1970-01-02')
+    """
+    return (EPOCH + timedelta(seconds=seconds)).strftime(form)
 
 
 def aligned(values: Sequence[float], digits: int = 5) -> list[str]:

@@ -17,7 +17,13 @@ from river.feature_extraction import BagOfWords
 import sapwood
 from cases import run_apart
 from sapwood import EBSTObserver
-from sapwood.river import HoeffdingTreeRegressor, MultiTargetTreeRegressor
+from sapwood.river import (
+    AdaptiveTreeClassifier,
+    AdaptiveTreeRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    MultiTargetTreeRegressor,
+)
 from sapwood.river import __main__ as program
 from sapwood.sklearn import HoeffdingTreeRegressor as Estimator
 from tree_cases import beside_notes, friedman, r2, unchanged
@@ -30,6 +36,8 @@ MODELS = {
     # Of fewer rows, two features may order all alike, and then the first of them is split.
     "observers": QUICK | {"observer": EBSTObserver(), "grace_period": 50, "max_bytes": 300_000},
 }
+# All others pass these checks in tests of their own.
+OF_NO_OTHER_TEST = (AdaptiveTreeRegressor, ForestRegressor, AdaptiveTreeClassifier)
 CHECKS = [check.__name__ for check in yield_checks(HoeffdingTreeRegressor())]
 
 
@@ -73,12 +81,16 @@ def test_none_of_rivers_checks_is_skipped_with_several_targets():
 
 
 @pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
-def test_the_program_lists_every_check(capsys):
+@pytest.mark.parametrize(
+    "models", [OF_NO_OTHER_TEST, pytest.param(program.MODELS, marks=pytest.mark.long)]
+)
+def test_the_program_lists_every_check(capsys, monkeypatch, models):
+    monkeypatch.setattr(program, "MODELS", models)
     assert program.main() == 0
     lines = capsys.readouterr().out.splitlines()
     models = [
         f"{kind.__name__}, {check.__name__}: ok"
-        for kind in program.MODELS
+        for kind in models
         for check in yield_checks(kind())
     ]
     assert lines[: len(models)] == models

@@ -49,7 +49,6 @@ SOME_CASES = (
     "ranking, slots",
     "from_bytes",
     "delta",
-    "classes, known",
     "classes, one",
     "classes, unlabelled one",
     "prune",

@@ -145,9 +145,9 @@ class Memory:
     def total(self, case: Any) -> int:
         """Return about how many points there are."""
         point, idle = 1, 0
-        while idle < 8:
+        while idle < 4:
             idle = 0 if self.strike(partial(case.act, case.start()), point).struck else idle + 1
-            point += 1 + point // 8
+            point += 1 + point // 3
         return max(1, point // 3)
 
 

@@ -15,8 +15,8 @@ from sapwood.corrector._pending import key_of_row
 from sapwood.corrector.tokens import EMPTY
 from sapwood.lags.lags import LaggedRows, Lags
 from sapwood.lags.model import LaggedModel
-from sapwood.lags.pending_rows import rows_of
 from sapwood.stages.order import check_order
+from sapwood.stages.rows import rows_of
 from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.validation import Label
 
@@ -140,8 +140,8 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
     Notes
     -----
     Ids, delayed labels and the order of rows are as of `sapwood.lags.LaggedModel`: a row that is
-    predicted with an id becomes past at once, any other row when it is learned. A row without a
-    label becomes past too, with an unknown label.
+    predicted with an id is added to the earlier rows immediately, any other row when it is learned.
+    A row without a label is added too, with an unknown label.
 
     Examples
     --------

@@ -4,7 +4,6 @@ A drift event names the quantity that changed, the row since when, and its value
 """
 
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime
 from types import NoneType
 from typing import Any, ClassVar, Self
 
@@ -23,6 +22,7 @@ from sapwood.drift.files import (
     of_first_format,
 )
 from sapwood.drift.messages import Changed, describe_error, describe_feature, stability_index
+from sapwood.formatting import moment
 from sapwood.model import State, StoredModel, check_unchanged
 from sapwood.records import check
 from sapwood.rows.features import CATEGORY, OTHERS, Features
@@ -80,7 +80,7 @@ class DriftEvent:
     target: str | None = None
 
     def __str__(self) -> str:
-        began = "" if self.since_time is None else f" ({_moment(self.since_time)})"
+        began = "" if self.since_time is None else f" ({moment(self.since_time)})"
         return f"{self.words} since row {self.since:,}{began}, {self.severity}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ class Monitor(StoredModel):
 
     @property
     def names(self) -> list[str]:
-        """The names of all that is watched."""
+        """The names of all monitored columns and errors."""
         return ["error", "bias", self._target, *map(str, self._features.names)]
 
     def update(
@@ -251,7 +251,7 @@ class Monitor(StoredModel):
                 f"X has {len(plan.matrix)} rows, y has {len(targets)} and predictions "
                 f"{len(predicted)}: the lengths must agree"
             )
-        scratch = self._scratch_copy()
+        scratch = self.copy()
         scratch._features.known = plan.known()
         scratch._grow()
         own = np.empty((len(targets), len(OWN)))
@@ -261,8 +261,8 @@ class Monitor(StoredModel):
         self.__dict__ = scratch.__dict__  # all at once
         return events
 
-    def _scratch_copy(self) -> Self:
-        """Return a copy of this monitor; no state that changes is shared between the two."""
+    def copy(self) -> Self:
+        """Return an independent copy."""
         scratch = type(self).__new__(type(self))
         scratch.__dict__ = dict(self.__dict__)
         scratch._features = self._features.copy()
@@ -471,11 +471,6 @@ class Monitor(StoredModel):
         made._last, made._last_errors = arrays["last"], arrays["last_errors"]
         made._clock = arrays["clock"]
         return made
-
-
-def _moment(seconds: float) -> str:
-    """Return a time in words."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _latest(last: FloatArray, rows: FloatArray) -> FloatArray:

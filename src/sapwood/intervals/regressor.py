@@ -15,7 +15,6 @@ from sapwood.intervals.wrapped import Before
 from sapwood.model import State, can_be_saved, is_all_or_nothing
 from sapwood.rows import frames, targets
 from sapwood.stages import EncodedBatch, Prediction
-from sapwood.stages.stage import offered
 from sapwood.validation import Label
 
 __all__ = ["Interval", "IntervalRegressor"]
@@ -254,11 +253,6 @@ class IntervalRegressor(IntervalLearning):
 
     # -- looking inside ---------------------------------------------------------------------------
 
-    @offered
-    def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
-        """Explain the prediction for a row, as the model inside does."""
-        return self.model.explain(self._encoded_one(x), *arguments, **own)
-
     def merge(self, other: Any, *more: Any) -> NoReturn:
         """Raise ValueError: a merged model has made none of the errors of its parts.
 
@@ -285,7 +279,7 @@ class IntervalRegressor(IntervalLearning):
 
     @property
     def features(self) -> list[Any]:
-        """The names of the features that the model knows."""
+        """The names of the features, in the order of their first appearance."""
         return list(self.model.features)
 
     @property

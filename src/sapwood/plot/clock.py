@@ -1,6 +1,6 @@
 """Axes along the rows of a stream, or along its time."""
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation
+from sapwood.formatting import moment
 from sapwood.plot.style import MUTED, short
 
 __all__ = [
@@ -102,7 +103,7 @@ def place_in_words(place: float, along: Along) -> str:
     """
     if along == "rows":
         return f"at row {short(place)}"
-    return f"on {datetime.fromtimestamp(place * DAY, UTC):%Y-%m-%d}"
+    return f"on {moment(place * DAY, '%Y-%m-%d')}"
 
 
 def start_axis(ax: Axes, along: Along) -> None:
@@ -116,7 +117,7 @@ def start_axis(ax: Axes, along: Along) -> None:
 
 def mark_changes(ax: Axes, evaluation: Evaluation, along: Along) -> None:
     """Draw a line at each drift event; at the last ones, if there are many."""
-    curve, events = evaluation.curve, (evaluation.alarms or ())[-MOST_MARKS:]
+    curve, events = evaluation.curve, (evaluation.drift_events or ())[-MOST_MARKS:]
     if not len(curve):
         return
     for x in places_of_rows(np.array([event.since for event in events]), evaluation, along):

@@ -1,10 +1,10 @@
 """The part of the report about drift events."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from sapwood.drift import DriftEvent
 from sapwood.evaluate.result import Evaluation
+from sapwood.formatting import moment
 from sapwood.plot.clock import MOST_MARKS
 from sapwood.report.html import ABSENT, Words, count, measured, table, text
 
@@ -19,7 +19,7 @@ SEVERITIES = ("minor", "moderate", "major")
 
 def render_drift(evaluation: Evaluation) -> str | None:
     """Return the drift events in groups; None if there are none."""
-    events = evaluation.alarms
+    events = evaluation.drift_events
     if not events:
         return None
     groups = grouped_events(events, evaluation.rows_scored)
@@ -88,4 +88,4 @@ def _row(group: Sequence[DriftEvent], timed: bool) -> tuple[str, ...]:
 def _moment(time: float | None) -> str:
     if time is None:
         return ABSENT
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+    return moment(time)

@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime
 
 from sapwood.evaluate.result import BASELINES, UNSCORED, Errors, Evaluation
-from sapwood.formatting import number, plain
+from sapwood.formatting import moment, number, plain
 from sapwood.plot.clock import along_of
 from sapwood.report.html import (
     ABSENT,
@@ -49,7 +49,7 @@ def _period(evaluation: Evaluation) -> str:
     if along_of(known) == "rows" or known.sample is None:
         return ""
     times = known.sample.rows["time"][0], known.beside["time"][-1]
-    first, last = (datetime.fromtimestamp(float(time), UTC).strftime("%Y-%m-%d") for time in times)
+    first, last = (moment(float(time), "%Y-%m-%d") for time in times)
     return f" from {first} to {last}" if first != last else f" of {first}"
 
 
@@ -92,7 +92,7 @@ def verdict(evaluation: Evaluation) -> str:
         how = "smaller" if ratio < 0.97 else "larger" if ratio > 1.03 else "about the same"
         of = f"{measured(recent.mae)}, with an R² of {measured(recent.r2, 3)}"
         sentences.append(f"Over the last {count(window)} rows the error was {how}: {of}.")
-    if evaluation.alarms is not None and not evaluation.alarms:
+    if evaluation.drift_events is not None and not evaluation.drift_events:
         sentences.append("The monitor detected no drift.")
     return " ".join(sentences) + unscored
 

@@ -1,9 +1,8 @@
 """The part of a report about series: the errors of each."""
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sapwood.formatting import r_squared
+from sapwood.formatting import moment, r_squared
 from sapwood.report.html import Words, count, measured, table, text
 
 if TYPE_CHECKING:
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 __all__ = ["day_of", "render_series"]
 
 SHOWN = 50
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def day_of(seconds: float) -> str:
@@ -24,7 +22,7 @@ def day_of(seconds: float) -> str:
     ('1970-01-02', '')
     """
     try:
-        return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%d}"
+        return moment(seconds, "%Y-%m-%d")
     except (ValueError, OverflowError):
         return ""
 
