@@ -159,7 +159,7 @@ def _cold_starts(data: DataSet) -> Iterator[Record]:
 
 def _one_by_one(model: Any, data: DataSet, is_cold: bool) -> FloatArray:
     """Return what is predicted; with many labels on the books a cold start is over."""
-    scored = next(start for name, start, _ in layer_parts() if name == "judged")
+    scored = next(start for name, start, _ in layer_parts() if name == "scored")
     predictions = np.empty(len(data.y))
     for row, (x, y) in enumerate(zip(data.dicts(), data.y.tolist(), strict=True)):
         layer = model._kernel.layer_table

@@ -139,7 +139,7 @@ def _follow(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray) -> Way:
     kernel: Any = tree._kernel
     leaves, rows = np.empty(len(y), dtype=np.intp), np.empty(len(y))
     for at in range(len(y)):
-        leaves[at] = kernel.outlook(x[at])[0]
+        leaves[at] = kernel.explain_row(x[at])[0]
         rows[at] = kernel.leaf_table["rows"][leaves[at]]
         tree.learn_many(x[at : at + 1], y[at : at + 1])
     return Way(np.ascontiguousarray(x), y, leaves, rows)

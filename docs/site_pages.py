@@ -22,6 +22,7 @@ PUBLIC = {
     "sapwood.transform": "Models of a transformed target.",
     "sapwood.loss": "Models with another loss than the squared error.",
     "sapwood.views": "Models of several views of the same rows.",
+    "sapwood.screening": "Models of many features, of which few matter.",
     "sapwood.recurring": "Models that keep retired models for recurring concepts.",
     "sapwood.lags": "Lag features and rolling means.",
     "sapwood.drift": "Concept drift: detector and monitor.",

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
         ForestClassifier,
         HoeffdingTreeClassifier,
     )
+    from sapwood.corrector.regressor import CorrectedRegressor
+    from sapwood.drift.regressor import MonitoredRegressor
     from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
     from sapwood.ensemble.forest import ForestRegressor
     from sapwood.hybrid import HybridRegressor
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         TEBSTObserver,
     )
     from sapwood.recurring import RecurringRegressor
+    from sapwood.screening import ScreenedRegressor
     from sapwood.sparse import SparseRegressor
     from sapwood.storage.container import ModelFileError
     from sapwood.transform import TransformedRegressor
@@ -40,6 +43,7 @@ __all__ = [
     "AdaptiveTreeClassifier",
     "AdaptiveTreeRegressor",
     "Candidates",
+    "CorrectedRegressor",
     "EBSTObserver",
     "ForestClassifier",
     "ForestRegressor",
@@ -50,10 +54,12 @@ __all__ = [
     "LossRegressor",
     "ModelFileError",
     "Moments",
+    "MonitoredRegressor",
     "MultiViewRegressor",
     "Observer",
     "QuantizerObserver",
     "RecurringRegressor",
+    "ScreenedRegressor",
     "SparseRegressor",
     "Split",
     "TEBSTObserver",
@@ -66,6 +72,7 @@ _PLACES = {
     "ForestClassifier": "sapwood.classify",
     "HoeffdingTreeClassifier": "sapwood.classify",
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
+    "CorrectedRegressor": "sapwood.corrector.regressor",
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree",
     "HybridRegressor": "sapwood.hybrid",
@@ -73,8 +80,10 @@ _PLACES = {
     "LossRegressor": "sapwood.loss",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
+    "MonitoredRegressor": "sapwood.drift.regressor",
     "MultiViewRegressor": "sapwood.views",
     "RecurringRegressor": "sapwood.recurring",
+    "ScreenedRegressor": "sapwood.screening",
     "SparseRegressor": "sapwood.sparse",
     "TransformedRegressor": "sapwood.transform",
     "load": "sapwood.model",
@@ -91,6 +100,7 @@ _MODULES = (
     "plot",
     "recurring",
     "report",
+    "screening",
     "sparse",
     "streams",
     "transform",

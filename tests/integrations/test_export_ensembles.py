@@ -64,7 +64,7 @@ def test_onnx_predicts_the_same(name, kind, leaf):
 def test_weights_below_0_are_held_within_what_members_say():
     model = ForestRegressor(members=4, threads=1, track=None)
     model.learn_many(*rows_of("numbers", 4_000, seed=1))
-    model._kernel.blend_table[2:6] = [1.0, 1.0, 1.0, 0.0]
+    model._kernel.stack_table[2:6] = [1.0, 1.0, 1.0, 0.0]
     X = rows_to_predict("numbers")
     expected = model.predict_many(X)
     members = [model.member(place).predict_many(X) for place in range(4)]
@@ -114,7 +114,7 @@ def test_treelite_predicts_the_same(name, kind):
     treelite = pytest.importorskip("treelite")
     model, X = model_of(name, kind, "mean", track=None).copy(), rows_to_predict(kind)
     if name == "forest":
-        model._kernel.blend_table[2:6] = [0.1, 0.2, 0.3, 0.2]
+        model._kernel.stack_table[2:6] = [0.1, 0.2, 0.3, 0.2]
     twin = treelite.gtil.predict(to_treelite(model), encode(model, X))[:, 0, 0]
     np.testing.assert_allclose(twin, model.predict_many(X), **CLOSE)
 
@@ -124,7 +124,7 @@ def test_shap_values_add_up_to_predictions(name):
     shap = pytest.importorskip("shap")
     model, X = model_of(name, "missing", "mean", track=None).copy(), rows_to_predict("missing")
     if name == "forest":
-        model._kernel.blend_table[2:6] = [0.1, 0.2, 0.3, 0.2]
+        model._kernel.stack_table[2:6] = [0.1, 0.2, 0.3, 0.2]
     explainer = shap.TreeExplainer(to_shap(model))
     values = explainer.shap_values(encode(model, X)[:100])
     total = values.sum(axis=1) + explainer.expected_value
@@ -145,7 +145,7 @@ def test_what_other_formats_cannot_say_is_refused_in_words(name, export):
 @pytest.mark.parametrize("export", [to_shap, to_treelite])
 def test_a_weight_below_0_is_refused_where_sums_are_all(export):
     model = model_of("forest", "numbers", "mean", track=None).copy()
-    model._kernel.blend_table[2:6] = [1.0, 1.0, 1.0, 0.0]
+    model._kernel.stack_table[2:6] = [1.0, 1.0, 1.0, 0.0]
     with pytest.raises(ExportError, match="one of the members has a weight below 0 at this moment"):
         export(model)
 

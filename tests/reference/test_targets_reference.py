@@ -62,7 +62,7 @@ def test_splits_that_read_more_than_63_categories_by_one_number(leaf):
     np.testing.assert_allclose(weights, own.weights, rtol=1e-6)
     codes = len(twin.faces[0].labels["k"])
     numbers = [own.of(code) for code in range(codes)]
-    np.testing.assert_allclose(tree._kernel.levels_of(feature)[:codes], numbers, rtol=1e-6)
+    np.testing.assert_allclose(tree._kernel.encodings_of(feature)[:codes], numbers, rtol=1e-6)
     assert any(cut.cut.feature == "k" for cut in twin.splits)
 
 

@@ -327,6 +327,6 @@ def test_labels_that_are_late(late, batch, leaf):
             tree.learn_one(x, y, w)
             assert tree.n_leaves == len(twin.leaves), number
     same_leaves(tree, twin)
-    _, _, ages, _ = tree._kernel.notes.state()
+    _, _, ages, _ = tree._kernel.pending.state()
     kept = [place for place, note in enumerate(twin.memory.notes) if note is not None]
     assert ages.tolist() == [len(twin.memory.notes) - place for place in kept]

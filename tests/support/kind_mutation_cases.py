@@ -167,11 +167,18 @@ KINDS = {
         LaggedModel(tree(), Lags(["2s", "5s"], means="3s", time="a", by="few"))
     ),
     "naive stack": lambda: learned(lagged(NaiveStack(tree(), "y.lag3", linear=["y.lag3"]))),
+    "corrected": lambda: learned(sapwood.CorrectedRegressor(tree(track=None))),
+    "corrected targets": lambda: learned(sapwood.CorrectedRegressor(tree(track=None)), True),
+    "monitored": lambda: waiting(sapwood.MonitoredRegressor(tree())),
+    "monitored targets": lambda: learned(
+        sapwood.MonitoredRegressor(IntervalRegressor(tree(), LEVELS)), True
+    ),
     "sparse": lambda: learned(sapwood.SparseRegressor(tree())),
     "loss": lambda: learned(sapwood.LossRegressor(tree(), "huber")),
     "views": lambda: learned(
         sapwood.MultiViewRegressor(tree(), without=["a"], crosses=[("a", "few")])
     ),
+    "screened": lambda: learned(sapwood.ScreenedRegressor(tree(), features=1)),
     "recurring": lambda: learned(sapwood.RecurringRegressor(tree(), pool=2)),
     "recurring, in a trial": recurring,
     "classes, two": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 2),

@@ -17,7 +17,7 @@ def log_unusual(tree, row, values):
     values : array
         The same, with numbers in place of the codes of categories.
     """
-    leaf = tree.outlook(row)[0]
+    leaf = tree.explain_row(row)[0]
     page = np.array(tree.model_page(leaf))
     centres_at, scales_at, covariance_at, terms = tree.page_parts()
     width = tree.features

@@ -11,7 +11,7 @@ import numpy as np
 
 import naive_drift
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
-from sapwood.corrector._layer import LastLayer
+from sapwood.corrector._layer import ErrorCorrectionLayer
 
 MASK = 2**64 - 1
 
@@ -67,7 +67,7 @@ class Ensemble:
 
     def begin(self):
         """Remember nothing."""
-        self.layer = LastLayer() if self.track else None
+        self.layer = ErrorCorrectionLayer() if self.track else None
         self.begun, self.usual, self.errors = self.rows, 0.0, []
         self.gain = self.gain_square = 0.0
 
@@ -78,7 +78,7 @@ class Ensemble:
         prediction = corrected = together
         notes = None
         if self.layer is not None and not is_first:
-            (prediction,), notes = self.layer.say(np.array([together]))
+            (prediction,), notes = self.layer.predict(np.array([together]))
             corrected = notes[0, -1]  # before it is held to the range of y
         held = y if is_first else self.held(y, corrected)
         if not is_first:

@@ -11,7 +11,7 @@ import numpy as np
 import naive_drift
 import naive_ensemble
 from naive_tree import Moments
-from sapwood.corrector._layer import LastLayer
+from sapwood.corrector._layer import ErrorCorrectionLayer
 
 
 class Voice:
@@ -24,7 +24,7 @@ class Voice:
 
     def begin(self):
         """Remember nothing but the mean, as long as there is no y."""
-        self.layer = LastLayer() if self.track else None
+        self.layer = ErrorCorrectionLayer() if self.track else None
         self.begun, self.usual, self.low, self.high = self.rows, 0.0, None, None
         self.theta = np.full(self.members, 1 / self.members)
         self.products, self.joint = np.zeros((self.members, self.members)), np.zeros(self.members)
@@ -76,7 +76,7 @@ class SeveralTargets:
             prediction[name] = corrected[name] = together[name]
             notes[name] = None
             if voice.layer is not None and not is_first:
-                (prediction[name],), notes[name] = voice.layer.say(np.array([together[name]]))
+                (prediction[name],), notes[name] = voice.layer.predict(np.array([together[name]]))
                 corrected[name] = notes[name][0, -1]
         present = [name for name in self.targets if y.get(name) is not None]
         sums = {"error": [], "lead": [], "gain": []}

@@ -62,7 +62,7 @@ class Layer:
         self.scored = self.waiting = 0
         self.lateness = 0.0
 
-    def say(self, p):
+    def predict(self, p):
         """The corrected prediction for p, and the record by which it is scored later."""
         terms = [each - p for each in self.known] + [p - self.first]
         low, high = min(self.all), max(self.all)

@@ -79,7 +79,7 @@ class Face(NaiveTree):
         if self.rows:
             experts, predicted, _ = self.look(leaf, row)
             if self.track:
-                predicted, issued = self.layer.say(predicted)
+                predicted, issued = self.layer.predict(predicted)
                 note = issued, experts, self.rows
         if self.track and self.all_rows:
             self.memory.leave(self.known_values(row.codes), self.all_rows, note)
@@ -124,7 +124,7 @@ class Face(NaiveTree):
         predicted, tree, z = self.look(leaf, row)
         then = predicted
         if self.rows:
-            y = self.held_near(y, self.layer.say(tree)[1][-1] if self.track else tree)
+            y = self.held_near(y, self.layer.predict(tree)[1][-1] if self.track else tree)
         if self.rows and self.track:
             then = self.recall(note, predicted, y, w)
             self.layer.follow(tree, y, w)

@@ -246,7 +246,7 @@ class NaiveTree:
         experts, tree, _ = self.look(leaf, row)
         if not self.track:
             return tree
-        predicted, issued = self.layer.say(tree)
+        predicted, issued = self.layer.predict(tree)
         self.memory.leave(self.known_values(codes), self.rows, (issued, experts, self.rows))
         return predicted
 
@@ -293,7 +293,7 @@ class NaiveTree:
         predicted, tree, z = self.look(leaf, row)
         then = predicted
         if self.rows:
-            y = self.held_near(y, self.layer.say(tree)[1][-1] if self.track else tree)
+            y = self.held_near(y, self.layer.predict(tree)[1][-1] if self.track else tree)
         if self.rows and self.track:
             note = self.memory.take(predicted_from, self.rows, known_when)
             then = self.recall(note, predicted, y, w)

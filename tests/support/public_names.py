@@ -24,6 +24,7 @@ PACKAGES = (
     "sapwood.river",
     "sapwood.scale",
     "sapwood.schema",
+    "sapwood.screening",
     "sapwood.sklearn",
     "sapwood.stages",
     "sapwood.streams",

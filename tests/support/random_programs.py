@@ -17,11 +17,19 @@ import numpy as np
 
 import sapwood
 from hybrid_cases import MeanEstimator
+from sapwood import CorrectedRegressor, MonitoredRegressor
 from sapwood.intervals import IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
 from sapwood.stages.stage import rows_learned
 
 STEPS = 12
+
+
+def corrected(model):
+    """The error-correction layer around a model like this one that has none."""
+    if isinstance(model, sapwood.HybridRegressor):
+        return CorrectedRegressor(model)
+    return CorrectedRegressor(type(model)(**{**model.parameters, "track": None}))
 
 
 def hybrid():
@@ -47,6 +55,9 @@ STAGES = {
     "interval": lambda model, lags: IntervalRegressor(model),
     "lags(interval)": lambda model, lags: LaggedModel(IntervalRegressor(model), lags),
     "interval(lags)": lambda model, lags: IntervalRegressor(LaggedModel(model, lags)),
+    "corrected": lambda model, lags: corrected(model),
+    "lags(corrected)": lambda model, lags: LaggedModel(corrected(model), lags),
+    "monitored(interval)": lambda model, lags: MonitoredRegressor(IntervalRegressor(model)),
 }
 CASES = [
     (kind, stage)

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 
 LEAST_RATINGS: tuple[float, ...]
 EXPONENT_RANGE: tuple[float, float]
@@ -27,7 +27,7 @@ class Calibrator:
         known: int,
         code: int,
         w: float,
-        pending: Notes | None = None,
+        pending: PendingPredictions | None = None,
         key: int = 0,
     ) -> None: ...
     def probabilities(self, ratings: NDArray[np.float64], known: int) -> NDArray[np.float64]: ...
@@ -37,7 +37,7 @@ class Calibrator:
         known: int,
         codes: NDArray[np.int64],
         w: NDArray[np.float64],
-        pending: Notes | None = None,
+        pending: PendingPredictions | None = None,
         keys: Any = None,
         returns: bool = False,
     ) -> Any: ...

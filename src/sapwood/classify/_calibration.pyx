@@ -18,7 +18,7 @@ import numpy as np
 from libc.math cimport exp, log
 from libc.stdint cimport int64_t, uint64_t
 
-from sapwood.corrector._pending cimport Notes, is_id, take_blank
+from sapwood.corrector._pending cimport PendingPredictions, is_id, take_unrecorded
 
 cdef enum:
     CANDIDATES = 4
@@ -57,12 +57,14 @@ SET_LEVELS = tuple(NOMINAL[level] for level in range(LEVELS))
 SET_ORDERS = tuple(MOST_ORDER * (1.0 - NOMINAL[level]) for level in range(LEVELS))
 
 
-cdef inline const double* taken(Notes pending, uint64_t key, double labels) noexcept nogil:
+cdef inline const double* taken(
+    PendingPredictions pending, uint64_t key, double labels
+) noexcept nogil:
     """Take out what is pending of a row; NULL if it was not predicted, or no class was known."""
     if pending.count > 0:
         return pending.take(key, labels, NULL)
     if not is_id(key):
-        take_blank(pending)
+        take_unrecorded(pending)
     return NULL
 
 
@@ -168,7 +170,8 @@ cdef class Calibrator:
         return found
 
     def score_one(
-        self, list ratings, Py_ssize_t known, Py_ssize_t code, double w, Notes pending=None,
+        self, list ratings, Py_ssize_t known, Py_ssize_t code, double w,
+        PendingPredictions pending=None,
         uint64_t key=0,
     ):
         """Take the label of a row, rated so just before, unless an earlier prediction is pending.
@@ -183,7 +186,7 @@ cdef class Calibrator:
             Of its class.
         w : float
             Of the row.
-        pending : Notes, optional
+        pending : PendingPredictions, optional
             Ratings that were issued before, each after the number of labels then.
         key : int
             Of the row.
@@ -198,7 +201,7 @@ cdef class Calibrator:
             found = taken(pending, key, self.own[LABELS])
         self.score(self.given() if found == NULL else found + 1, known, code, w, False)
         if pending is not None:
-            pending.tidy()
+            pending.shrink()
 
     cdef Py_ssize_t load(self, list ratings) except -1:
         cdef Py_ssize_t count = len(ratings), place
@@ -228,7 +231,8 @@ cdef class Calibrator:
 
     def score_many(
         self, const double[:, ::1] ratings, Py_ssize_t known, const int64_t[::1] codes,
-        const double[:] w, Notes pending=None, const uint64_t[::1] keys=None, bint returns=False,
+        const double[:] w, PendingPredictions pending=None, const uint64_t[::1] keys=None,
+        bint returns=False,
     ):
         """Take the labels of rows, in one step; see `score_one`.
 
@@ -265,7 +269,7 @@ cdef class Calibrator:
                     returns and found == NULL,
                 )
             if is_pending:
-                pending.tidy()
+                pending.shrink()
         return told.base if returns else None
 
     # -- the rules ------------------------------------------------------------------------------

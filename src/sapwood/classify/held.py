@@ -9,9 +9,9 @@ from sapwood.classify._bayes import LeafBayes
 from sapwood.classify._calibration import Calibrator
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.widening import restore_latest, widened
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.regressor import Regressor
-from sapwood.tree.memory import most_notes
+from sapwood.tree.memory import most_pending
 from sapwood.validation import Label
 
 __all__ = ["Held", "new_pending"]
@@ -26,7 +26,7 @@ class Held(NamedTuple):
     classes: tuple[Label, ...]
     codes: dict[Label, int]
     calibrator: Calibrator
-    pending: Notes
+    pending: PendingPredictions
     counts: FloatArray  # the weight of each class as it was given, for balanced weights
     unlabelled: int = 0  # rows without a label
     bayes: LeafBayes | None = None  # of leaves that predict by it
@@ -80,7 +80,7 @@ class Held(NamedTuple):
         return Held(model, classes, codes, calibrator, pending, counts, self.unlabelled, bayes)
 
 
-def new_pending(width: int, limit: int | None) -> Notes:
+def new_pending(width: int, limit: int | None) -> PendingPredictions:
     """Return a memory of ratings that wait for their labels.
 
     Parameters
@@ -90,4 +90,6 @@ def new_pending(width: int, limit: int | None) -> Notes:
     limit : int, optional
         The bytes that the classifier may occupy; half of them may be pending.
     """
-    return Notes(1 + width, most_notes(None if limit is None else limit // 2, 1 + width))
+    return PendingPredictions(
+        1 + width, most_pending(None if limit is None else limit // 2, 1 + width)
+    )

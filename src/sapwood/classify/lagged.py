@@ -15,8 +15,8 @@ from sapwood.corrector._pending import key_of_row
 from sapwood.corrector.tokens import EMPTY
 from sapwood.lags.lags import LaggedRows, Lags
 from sapwood.lags.model import LaggedModel
-from sapwood.lags.pending_rows import rows_of
 from sapwood.stages.order import check_order
+from sapwood.stages.rows import rows_of
 from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.validation import Label
 

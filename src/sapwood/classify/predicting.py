@@ -91,9 +91,9 @@ class PredictingClassifier(ClassRowMethods, Stage):
             if record and known:
                 note = np.zeros(held.pending.width)
                 note[0], note[1 : 1 + known] = held.calibrator.labels, ratings
-                held.pending.leave_key(key or key_of_row(x), note)
+                held.pending.put_key(key or key_of_row(x), note)
             elif record and not key:
-                held.pending.leave_blanks(1)
+                held.pending.add_unrecorded(1)
             return ratings
 
     def _rated_in_leaf(self, x: Any, given: int, record: bool) -> tuple[list[float], Any]:
@@ -132,9 +132,9 @@ class PredictingClassifier(ClassRowMethods, Stage):
                         f"ids has {len(keys)} values and X has {len(ratings)} rows: the lengths "
                         "must agree"
                     )
-                held.pending.leave_keys(np.ascontiguousarray(keys), notes)
+                held.pending.put_keys(np.ascontiguousarray(keys), notes)
             elif record and keys is None:
-                held.pending.leave_blanks(len(ratings))
+                held.pending.add_unrecorded(len(ratings))
             return ratings
 
     @property

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.corrector._layer import fresh_layer, layer_parts
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.ensemble import ensemble_state
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
@@ -28,7 +28,7 @@ from sapwood.ensemble.one_target import SUMS
 from sapwood.model import State
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, tree_state
-from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD, level_rows
+from sapwood.tree._column_tables import ENCODING_HEAD, GRID_DOUBLES, encoding_table_rows
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import (
     CODES,
@@ -57,11 +57,11 @@ FROM_ORIGIN = {"mean", "target_mean", "residual_mean"}
 OF_Y = ("first", "low", "high", "usual")  # of a stream, where there are no targets
 SAME_LAYER = {
     "rate",
-    "judged",
+    "scored",
     "lateness",
     "waiting",
     "term_weight",
-    "blend_weight",
+    "stack_weight",
     "seen",
     "window",
 }
@@ -110,7 +110,7 @@ def _with_targets(model: Any, sources: list[Source], share: float) -> Any:
     header = {**header, "features": features}
     if isinstance(model, HoeffdingTreeRegressor):
         if not known:
-            header.pop(tree_state.PENDING, None)
+            header.pop(tree_state.UNDECIDED, None)
         arrays = _tree(model._kernel, arrays, sources, share)
     else:
         if not known:
@@ -164,9 +164,9 @@ def _tree(
         found["target_trial"] = _records(
             arrays["target_trial"], TARGET_TRIAL, is_one, sources, lambda own: own
         )
-    if kernel.columns.has_many:
+    if kernel.columns.has_encoded:
         found |= _encodings(arrays, kernel, sources)
-    notes = memory.new_notes(kernel.max_bytes, targets) if kernel.tracking else None
+    notes = memory.new_pending(kernel.max_bytes, targets) if kernel.tracking else None
     return found | _notes(notes, None if is_one else arrays, kernel.targets)
 
 
@@ -276,11 +276,11 @@ def _levels(levels: Array, kernel: TreeKernel, sources: Sequence[Source]) -> Arr
 def _squares(kernel: TreeKernel) -> NDArray[np.bool_]:
     """Return which levels of a target are means of squares: two of each category of many."""
     places = kernel.columns.place_table
-    found = np.zeros(level_rows(places), np.bool_)
+    found = np.zeros(encoding_table_rows(places), np.bool_)
     start = CODES * len(places)
     for count in places[places >= 0].tolist():
-        found[start + 1 : start + LEVEL_HEAD] = True
-        start += LEVEL_HEAD + count
+        found[start + 1 : start + ENCODING_HEAD] = True
+        start += ENCODING_HEAD + count
     return found
 
 
@@ -295,7 +295,7 @@ def _encodings(
         return {"split_encodings": arrays["split_encodings"].copy(), "encoding_weights": weights}
     many = np.flatnonzero(columns.place_table >= 0).tolist()
     weights[many, sources.index(Source(0))] = 1.0
-    levels = [np.roll(kernel.levels_of(feature, from_first=True), 1) for feature in many]
+    levels = [np.roll(kernel.encodings_of(feature, from_first=True), 1) for feature in many]
     return {"split_encodings": np.concatenate(levels), "encoding_weights": weights}
 
 
@@ -412,18 +412,22 @@ def _wider_sums(slots: Array, sources: Sequence[Source]) -> Array:
 # -- predictions that wait for labels ------------------------------------------------------------
 
 
-def _notes(notes: Notes | None, arrays: dict[str, Array] | None, old: int) -> dict[str, Array]:
+def _notes(
+    notes: PendingPredictions | None, arrays: dict[str, Array] | None, old: int
+) -> dict[str, Array]:
     """Return pending predictions with those of one more class, or none of two classes."""
     if notes is not None and arrays is not None:
-        sizes, keys, ages, contents = (arrays[name] for name in tree_state.NOTES)
+        sizes, keys, ages, contents = (arrays[name] for name in tree_state.PENDING_ARRAYS)
         width = (contents.shape[1] - 1) // old
         unseen = np.zeros((len(contents), notes.width - contents.shape[1]))
         unseen[:, ::width] = contents[:, :1]
         restore_latest(notes, sizes, keys, ages, np.hstack([contents, unseen]))
-    return dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
+    return dict(zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(notes), strict=True))
 
 
-def restore_latest(notes: Notes, sizes: Array, keys: Array, ages: Array, contents: Array) -> None:
+def restore_latest(
+    notes: PendingPredictions, sizes: Array, keys: Array, ages: Array, contents: Array
+) -> None:
     """Restore as many pending predictions as there is room for, the latest first."""
     kept = ages <= notes.most
     sizes = sizes.copy()
@@ -459,7 +463,7 @@ def _ensemble(
             _ensemble_records(arrays, is_one, share), TARGET_RECORD, is_one, sources, _stream
         ),
     }
-    notes = model._new_notes(len(sources)) if kernel.tracking else None
+    notes = model._new_pending(len(sources)) if kernel.tracking else None
     found |= _notes(notes, None if is_one else arrays, old)
     names = (
         *tree_state.ARRAYS,
@@ -476,7 +480,7 @@ def _ensemble(
 def _blends(kernel: EnsembleKernel, blends: Array, sources: Sequence[Source]) -> Array:
     """Return the weights of trees for each class; those of a mirrored class are the same."""
     of_targets = blends.reshape(kernel.targets, -1)
-    unseen = kernel.fresh_targets(1).blend_table.copy()
+    unseen = kernel.fresh_targets(1).stack_table.copy()
     unseen[1] = of_targets[0, 1]
     return np.concatenate([unseen if s.place is None else of_targets[s.place] for s in sources])
 

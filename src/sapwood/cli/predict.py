@@ -323,7 +323,7 @@ class _Predicting:
 
     def restore(self, header: dict[str, Any], arrays: "Mapping[str, np.ndarray[Any, Any]]") -> None:
         """Resume from what `to_state` returned."""
-        from sapwood.evaluate.tally import position_of
+        from sapwood.evaluate.run import position_of
 
         self.position = position_of(header["position"])
         self.read, self.rejected = int(header["predicted"]), int(header["refused"])

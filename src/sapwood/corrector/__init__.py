@@ -1,4 +1,4 @@
-"""The error-correction layer: candidates blended around a prediction, and scored by their errors.
+"""The error-correction layer: candidates weighted around a prediction by their errors.
 
 Kernels for any model: `_faded` (exponentially weighted sums of products, and the coefficients of
 their ridge regression), `_evidence` (the weight of a delayed label), `_blend` (weights of

@@ -10,23 +10,23 @@ slower in the same proportion.
 cdef enum:
     LATE = 5            # the lateness at which a label counts for half
     RECENT = 100        # labels over which the lateness is averaged
-    SETTLING_ROWS = 32  # labels after which coefficients are computed again, after as many first
+    SOLVING_ROWS = 32  # labels after which coefficients are computed again, after as many first
 
 
 cdef struct Evidence:
-    double judged    # labels of rows that had been predicted
+    double scored    # labels of rows that had been predicted
     double lateness  # exponentially weighted mean of the labels between a prediction and its own
     double waiting   # labels since coefficients were computed
 
 
 cdef inline double worth(Evidence* evidence, double late) noexcept nogil:
     """Count a label that came after so many others; what it is worth."""
-    evidence.judged += 1.0
+    evidence.scored += 1.0
     evidence.waiting += 1.0
     if late == 0.0 and evidence.lateness == 0.0:
         return 1.0
-    if evidence.judged < <double>RECENT:
-        evidence.lateness += (late - evidence.lateness) / evidence.judged
+    if evidence.scored < <double>RECENT:
+        evidence.lateness += (late - evidence.lateness) / evidence.scored
     else:
         evidence.lateness += (late - evidence.lateness) * (1.0 / <double>RECENT)
     if evidence.lateness < 1e-9:
@@ -36,15 +36,15 @@ cdef inline double worth(Evidence* evidence, double late) noexcept nogil:
 
 cdef inline bint is_due(Evidence* evidence) noexcept nogil:
     """Whether coefficients are to be computed again: after every label at first."""
-    if evidence.waiting < <double>SETTLING_ROWS and evidence.judged > <double>SETTLING_ROWS:
+    if evidence.waiting < <double>SOLVING_ROWS and evidence.scored > <double>SOLVING_ROWS:
         return False
     evidence.waiting = 0.0
     return True
 
 
-cdef inline double slower(double fade, double share) noexcept nogil:
+cdef inline double slower(double decay, double share) noexcept nogil:
     """What is left of a sum a row later, if that counts for such a share."""
-    return 1.0 - (1.0 - fade) * share
+    return 1.0 - (1.0 - decay) * share
 
 
 cdef inline double weighted_share(double share, double w) noexcept nogil:

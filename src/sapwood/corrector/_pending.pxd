@@ -1,7 +1,8 @@
 """The memory of predictions that wait for their labels.
 
-Pending predictions are kept in a ring in the order in which they were issued. A full ring grows up
-to a bound; then the oldest prediction is evicted. Each has a key of 64 bits, of one of two kinds:
+Pending predictions are kept in a ring in the order in which they were issued_prediction. A full
+ring grows up to a bound; then the oldest prediction is evicted. Each has a key of 64 bits, of one
+of two kinds:
 
 - The key of an **id** that the caller hands to the prediction and again to the label (`id_key`; its
   highest bit is set). Its label is found whatever the row has become since.
@@ -14,12 +15,12 @@ before it took. So a label that never comes does no harm for longer than until a
 row. If there is none, labels come in another order. Then a label takes the oldest prediction of its
 row that is not much older, in labels, than matched predictions were recently; if all are, the
 latest, and the others are dropped. The first number of a pending prediction is the number of labels
-that were known when it was issued.
+that were known when it was issued_prediction.
 
 A value that a model does not know yet is not part of a row's key. When a label makes it known, it
 is part of the keys of later predictions, but not of those that wait. Such an *appearance* is
 remembered until they are gone, and a prediction is compared with the key that the row would have
-had when the prediction was issued.
+had when the prediction was issued_prediction.
 
 Behind a transformer that learns, the row that is learned is not the one that was predicted. So
 where predictions and labels alternate, and none of the last twenty labels found its row, those
@@ -33,7 +34,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 cimport cython
 
 cdef enum:
-    LEAST_ROOM = 16   # for notes
+    LEAST_ROOM = 16   # for predictions
     MOST_MISSES = 20  # labels in turn after which rows are taken not to be recognised
     MOST_APPEARANCES = 64  # that are remembered; of more, the latest
     MOST_KEYS = 8          # of a row, for predictions of different times
@@ -52,31 +53,31 @@ cdef struct RowKeys:
 
 
 @cython.final
-cdef class Notes:
-    cdef readonly Py_ssize_t width   # doubles of a note
+cdef class PendingPredictions:
+    cdef readonly Py_ssize_t width   # doubles of a prediction
     cdef readonly Py_ssize_t place_bytes
-    cdef readonly Py_ssize_t most    # notes; a power of 2
-    cdef readonly Py_ssize_t room    # for notes at this time; a power of 2
-    cdef readonly Py_ssize_t count   # notes that wait
-    cdef readonly double reach       # how many labels lately came before that of a note
+    cdef readonly Py_ssize_t most    # predictions; a power of 2
+    cdef readonly Py_ssize_t room    # for predictions at this time; a power of 2
+    cdef readonly Py_ssize_t count   # pending predictions
+    cdef readonly double reach       # how many labels lately came before that of a prediction
     cdef readonly Py_ssize_t misses  # labels, since one was, that came in turn and were not found
-    cdef readonly Py_ssize_t left    # notes since the last label
+    cdef readonly Py_ssize_t left    # predictions since the last label
     cdef readonly Py_ssize_t unrecorded  # predictions before the first label, without their own
     cdef readonly bint owed          # whether labels of these are arriving
     cdef readonly Py_ssize_t appearance_count
-    cdef int64_t turn                # the number of the note that was last taken in order, or -1
+    cdef int64_t turn  # the number of the prediction that was last taken in order, or -1
     cdef Appearance[MOST_APPEARANCES] appearances  # in their order
-    cdef int64_t first               # the number of the oldest note that waits, and of the next
+    cdef int64_t first               # the number of the oldest pending prediction, and of the next
     cdef int64_t next
     cdef void* block                 # all that follows:
     cdef double* contents
     cdef uint64_t* keys
-    cdef int32_t* links              # the next note of the same bucket; NONE, or FREE
-    cdef int32_t* heads              # the oldest note of each bucket, and the newest
+    cdef int32_t* links              # the next prediction of the same bucket; NONE, or FREE
+    cdef int32_t* heads              # the oldest prediction of each bucket, and the newest
     cdef int32_t* tails
 
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
-    cdef double* leave(self, uint64_t key) noexcept nogil
+    cdef double* put(self, uint64_t key) noexcept nogil
     cdef const double* take(
         self, uint64_t key, double labels, const double* row
     ) noexcept nogil
@@ -87,34 +88,36 @@ cdef class Notes:
     cdef int32_t* find(self, const RowKeys* keys, double labels) noexcept nogil
     cdef void move_turn(self, int64_t number, double age) noexcept nogil
     cdef const double* take_id(self, uint64_t key) noexcept nogil
-    cdef void forget_missed(self) noexcept nogil
+    cdef void drop_missed(self) noexcept nogil
     cdef Py_ssize_t take_in_turn(self) noexcept nogil
-    cdef void tidy(self) noexcept nogil
+    cdef void shrink(self) noexcept nogil
     cdef bint resize(self, Py_ssize_t room) noexcept nogil
     cdef inline int64_t number_at(self, Py_ssize_t place) noexcept nogil
     cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil
     cdef inline void append(self, Py_ssize_t place) noexcept nogil
     cdef inline void remove(self, int32_t* link) noexcept nogil
-    cdef void forget_first(self) noexcept nogil
+    cdef void drop_oldest(self) noexcept nogil
     cdef inline void close_up(self) noexcept nogil
 
 
-cdef inline void count_at_once(Notes notes) noexcept nogil:
-    """Do to a memory without notes what leaving one and taking it does."""
-    notes.reach = 0.99 * notes.reach if notes.reach > 1.0 else 0.0
-    notes.misses = notes.left = 0
+cdef inline void count_immediate(PendingPredictions pending) noexcept nogil:
+    """Update an empty store as if a prediction was stored and taken."""
+    pending.reach = 0.99 * pending.reach if pending.reach > 1.0 else 0.0
+    pending.misses = pending.left = 0
 
 
-cdef inline void count_blanks(Notes notes, Py_ssize_t predictions) noexcept nogil:
-    """Count predictions of which nothing is noted, as there was nothing to say."""
-    notes.unrecorded = min(notes.unrecorded + predictions, notes.most)
+cdef inline void count_unrecorded(
+    PendingPredictions pending, Py_ssize_t predictions
+) noexcept nogil:
+    """Count predictions without a record, as no label was known."""
+    pending.unrecorded = min(pending.unrecorded + predictions, pending.most)
 
 
-cdef inline void take_blank(Notes notes) noexcept nogil:
-    """Let a label that finds no note be that of such a prediction, if one waits."""
-    if notes.unrecorded > 0:
-        notes.unrecorded -= 1
-        notes.owed = notes.owed and notes.unrecorded > 0
+cdef inline void take_unrecorded(PendingPredictions pending) noexcept nogil:
+    """Assign a label without a pending prediction to an unrecorded one, if there is one."""
+    if pending.unrecorded > 0:
+        pending.unrecorded -= 1
+        pending.owed = pending.owed and pending.unrecorded > 0
 
 
 cdef inline bint is_id(uint64_t key) noexcept nogil:

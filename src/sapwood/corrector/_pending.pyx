@@ -7,39 +7,39 @@ from libc.math cimport INFINITY, NAN, floor
 from libc.string cimport memcpy
 
 cdef enum:
-    NONE = -1       # there is no further note in a bucket
-    FREE = -2       # there is no note in a place
-    SLACK = 2       # labels by which a note may be older than others recently were
-    NEAR = 3        # notes that labels may skip and still be in order
-    FAR = 64        # places beyond which notes are not counted
-    NOTE_INDEX = 20  # bytes of a note beside its content: key, link, and the ends of a bucket
+    NONE = -1       # there is no further prediction in a bucket
+    FREE = -2       # there is no prediction in a place
+    SLACK = 2       # labels by which a prediction may be older than others recently were
+    NEAR = 3        # predictions that labels may skip and still be in order
+    FAR = 64        # places beyond which predictions are not counted
+    INDEX_BYTES = 20  # bytes besides the content: key, link, and the ends of a bucket
 
 
 ROW_BITS = 2**63 - 1
 
 
 @cython.final
-cdef class Notes:
+cdef class PendingPredictions:
     """Pending predictions of some doubles each, found again by rows or by ids.
 
     Parameters
     ----------
     width : int
-        The doubles of a note.
+        The doubles of a prediction.
     most : int
-        How many notes there may be: a power of 2.
+        How many predictions there may be: a power of 2.
 
     Examples
     --------
     >>> import numpy as np
-    >>> notes = Notes(2, 4)
-    >>> for said in (1.0, 2.0, 3.0):  # when no label is known
-    ...     notes.leave_row(np.array([said, np.nan]), np.array([0.0, 10 * said]))
-    >>> notes.take_row(np.array([2.0]), 0).tolist()
+    >>> pending = PendingPredictions(2, 4)
+    >>> for value in (1.0, 2.0, 3.0):  # when no label is known
+    ...     pending.put_row(np.array([value, np.nan]), np.array([0.0, 10 * value]))
+    >>> pending.take_row(np.array([2.0]), 0).tolist()
     [0.0, 20.0]
-    >>> notes.take_row(np.array([2.0]), 1) is None
+    >>> pending.take_row(np.array([2.0]), 1) is None
     True
-    >>> notes.count
+    >>> pending.count
     2
     """
 
@@ -47,7 +47,7 @@ cdef class Notes:
         if width < 1 or most < 1 or most & (most - 1):
             raise ValueError("a memory needs doubles, and a power of 2 for a bound")
         self.turn = -1
-        self.width, self.most, self.place_bytes = width, most, bytes_of_a_note(width)
+        self.width, self.most, self.place_bytes = width, most, pending_bytes(width)
         if not self.resize(min(<Py_ssize_t>LEAST_ROOM, most)):
             raise MemoryError
 
@@ -62,7 +62,7 @@ cdef class Notes:
     # -- leaving and taking -------------------------------------------------------------------
 
     cdef int reserve(self, Py_ssize_t more) except -1 nogil:
-        """Have room for so many notes more, as far as the bound allows."""
+        """Have room for so many predictions more, as far as the bound allows."""
         cdef Py_ssize_t room = self.room
         while room < self.most and room < self.next - self.first + more:
             room *= 2
@@ -71,13 +71,13 @@ cdef class Notes:
                 raise MemoryError
         return 0
 
-    cdef double* leave(self, uint64_t key) noexcept nogil:
-        """Leave a note; the oldest gives way if there is no room. Where its content goes."""
+    cdef double* put(self, uint64_t key) noexcept nogil:
+        """Add a prediction, in place of the oldest if there is no room; return its content."""
         cdef Py_ssize_t place
         if is_id(key) and self.count > 0:
             self.take_id(key)  # an earlier prediction of the same id is replaced
         if self.next - self.first == self.room:
-            self.forget_first()
+            self.drop_oldest()
         place = self.next & (self.room - 1)
         self.keys[place] = key
         self.append(place)
@@ -89,10 +89,10 @@ cdef class Notes:
     cdef const double* take(
         self, uint64_t key, double labels, const double* row
     ) noexcept nogil:
-        """Take out the note about a row: its content, until the next note is left, or NULL.
+        """Take the prediction of a row: its content, valid until the next is added, or NULL.
 
         So many labels are known by now. The values of the row are needed where values that it may
-        have appear while notes wait; NULL if its key does not depend on what is known.
+        have appear while predictions are pending; NULL if its key does not depend on that.
         """
         cdef RowKeys keys
         cdef int32_t* chosen
@@ -101,7 +101,7 @@ cdef class Notes:
         if is_id(key):
             return self.take_id(key)
         if self.owed:
-            take_blank(self)
+            take_unrecorded(self)
             self.left = 0
             return NULL
         self.find_keys(key, labels, row, &keys)
@@ -112,14 +112,15 @@ cdef class Notes:
             self.move_turn(self.number_at(place), age)
             self.remove(chosen)
             self.close_up()
-            count_at_once(self)
+            count_immediate(self)
             self.reach = age if age > self.reach else self.reach
         else:
             place = self.take_in_turn()
         return self.contents + place * self.width if place >= 0 else NULL
 
     cdef int32_t* find(self, const RowKeys* keys, double labels) noexcept nogil:
-        """The link to the note that a label takes, or NULL; notes that it proves late are dropped.
+        """The link to the prediction that a label takes, or NULL; overtaken predictions are
+        dropped.
 
         That is the oldest that is younger than the last that was taken in order; or the oldest that
         is not too old; or the latest.
@@ -151,10 +152,11 @@ cdef class Notes:
         return chosen
 
     cdef void move_turn(self, int64_t number, double age) noexcept nogil:
-        """Let a note that is being taken be the last one in order, if labels seem to be in order.
+        """Mark a prediction that is taken as the last one in order, if labels seem to be in order.
 
-        They are if hardly any note is skipped, or if the note is as old as others were. A label
-        that is far ahead of its time does not count; one that takes an older note ends the order.
+        They are if hardly any prediction is skipped, or if it is as old as others were. A label
+        that is far ahead of its time does not count; one that takes an older prediction ends the
+        order.
         """
         cdef int64_t each, start = self.first if self.first > self.turn + 1 else self.turn + 1
         cdef Py_ssize_t skipped = 0, place
@@ -192,7 +194,7 @@ cdef class Notes:
     cdef void find_keys(
         self, uint64_t key, double labels, const double* row, RowKeys* found
     ) noexcept nogil:
-        """Find the keys that a row had when notes were left, those of the oldest first."""
+        """Find the keys that a row had when predictions were added, those of the oldest first."""
         cdef Py_ssize_t at, turn
         cdef uint64_t part
         cdef double known = -INFINITY
@@ -228,23 +230,23 @@ cdef class Notes:
         return NULL
 
     cdef Py_ssize_t take_in_turn(self) noexcept nogil:
-        """Take out the oldest note for a label that found none; its place if it counts, or -1."""
+        """Take the oldest prediction for a label that found none; its place if it counts, or -1."""
         cdef Py_ssize_t place = -1
         if self.unrecorded > 0:
             self.owed = True
-            take_blank(self)
+            take_unrecorded(self)
         elif self.left == 1 and self.misses == MOST_MISSES:
             if self.count > 0 and not is_id(self.keys[self.first & (self.room - 1)]):
                 place = self.first & (self.room - 1)
-                self.forget_first()
+                self.drop_oldest()
         elif self.left > 0:
             self.misses = self.misses + 1 if self.left == 1 else 1
             if self.misses == MOST_MISSES:
-                self.forget_missed()
+                self.drop_missed()
         self.left = 0
         return place
 
-    cdef void forget_missed(self) noexcept nogil:
+    cdef void drop_missed(self) noexcept nogil:
         """Drop the predictions of the labels that found none: the oldest ones of rows."""
         cdef Py_ssize_t missed = MOST_MISSES
         while (
@@ -252,11 +254,11 @@ cdef class Notes:
             and self.count > 0
             and not is_id(self.keys[self.first & (self.room - 1)])
         ):
-            self.forget_first()
+            self.drop_oldest()
             missed -= 1
 
-    cdef void tidy(self) noexcept nogil:
-        """Give back room that is not needed; it stays where memory does not suffice for less."""
+    cdef void shrink(self) noexcept nogil:
+        """Free unused room."""
         cdef Py_ssize_t span = self.next - self.first, room = min(<Py_ssize_t>LEAST_ROOM, self.most)
         if self.room > room and 4 * span <= self.room:
             while room < 2 * span:
@@ -266,7 +268,7 @@ cdef class Notes:
     # -- the ring and its buckets -------------------------------------------------------------
 
     cdef inline int64_t number_at(self, Py_ssize_t place) noexcept nogil:
-        """The number of the note in a place."""
+        """The number of the prediction in a place."""
         return self.first + ((place - self.first) & (self.room - 1))
 
     cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil:
@@ -284,7 +286,7 @@ cdef class Notes:
         self.tails[bucket] = place
 
     cdef inline void remove(self, int32_t* link) noexcept nogil:
-        """Free the place to which a link leads; the note before it, or the bucket, skips it."""
+        """Free the place to which a link leads, and unlink it."""
         cdef Py_ssize_t place = link[0], bucket = self.bucket(self.keys[place])
         link[0] = self.links[place]
         if link[0] == NONE and link != self.heads + bucket:
@@ -292,13 +294,13 @@ cdef class Notes:
         self.links[place] = FREE
         self.count -= 1
 
-    cdef void forget_first(self) noexcept nogil:
-        """Let the oldest note, which is also the oldest of its bucket, give way."""
+    cdef void drop_oldest(self) noexcept nogil:
+        """Let the oldest prediction, which is also the oldest of its bucket, give way."""
         self.remove(self.heads + self.bucket(self.keys[self.first & (self.room - 1)]))
         self.close_up()
 
     cdef inline void close_up(self) noexcept nogil:
-        """Let the ring begin at a note that waits, and number them from 0 if there is none."""
+        """Let the ring begin at a pending prediction, and number them from 0 if there is none."""
         if self.count == 0:
             self.first = self.next = 0
             self.turn = -1
@@ -308,7 +310,7 @@ cdef class Notes:
                 self.first += 1
 
     cdef bint resize(self, Py_ssize_t room) noexcept nogil:
-        """Lay all notes into another ring; False, and all is as it was, if there is no memory."""
+        """Move all predictions to another ring; False, and nothing changes, without memory."""
         cdef double* contents
         cdef const double* old_contents = self.contents
         cdef const uint64_t* old_keys = self.keys
@@ -341,35 +343,35 @@ cdef class Notes:
 
     # -- from Python --------------------------------------------------------------------------
 
-    def leave_row(self, const double[::1] row, const double[::1] content):
-        """Leave a note about a row."""
+    def put_row(self, const double[::1] row, const double[::1] content):
+        """Store the prediction of a row."""
         if content.shape[0] != self.width:
-            raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
+            raise ValueError(f"a prediction has {self.width} doubles, not {content.shape[0]}")
         self.reserve(1)
-        memcpy(self.leave(row_key(row)), &content[0], self.width * sizeof(double))
+        memcpy(self.put(row_key(row)), &content[0], self.width * sizeof(double))
 
-    def leave_id(self, number, const double[::1] content):
+    def put_id(self, number, const double[::1] content):
         """Keep the prediction of an id, given the number that stands for it."""
         if content.shape[0] != self.width:
-            raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
+            raise ValueError(f"a prediction has {self.width} doubles, not {content.shape[0]}")
         self.reserve(1)
-        memcpy(self.leave(id_key_of(number)), &content[0], self.width * sizeof(double))
+        memcpy(self.put(id_key_of(number)), &content[0], self.width * sizeof(double))
 
-    def leave_key(self, uint64_t key, const double[::1] content):
+    def put_key(self, uint64_t key, const double[::1] content):
         """Keep the prediction of a key."""
         if content.shape[0] != self.width:
-            raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
+            raise ValueError(f"a prediction has {self.width} doubles, not {content.shape[0]}")
         self.reserve(1)
-        memcpy(self.leave(key), &content[0], self.width * sizeof(double))
+        memcpy(self.put(key), &content[0], self.width * sizeof(double))
 
-    def leave_keys(self, const uint64_t[::1] keys, const double[:, ::1] contents):
+    def put_keys(self, const uint64_t[::1] keys, const double[:, ::1] contents):
         """Keep the predictions of some keys, in their order."""
         cdef Py_ssize_t row, rows = keys.shape[0]
         if contents.shape[0] != rows or contents.shape[1] != self.width:
             raise ValueError("the arrays do not fit together")
         self.reserve(rows)
         for row in range(rows):
-            memcpy(self.leave(keys[row]), &contents[row, 0], self.width * sizeof(double))
+            memcpy(self.put(keys[row]), &contents[row, 0], self.width * sizeof(double))
 
     def take_keys(self, const uint64_t[::1] keys, const double[::1] labels):
         """Take out the predictions of some keys, one after the other; NaN where there is none.
@@ -385,7 +387,7 @@ cdef class Notes:
             one = self.take(keys[row], labels[row], NULL)
             if one != NULL:
                 memcpy(&found[row, 0], one, self.width * sizeof(double))
-        self.tidy()
+        self.shrink()
         return found.base
 
     def take_one(self, uint64_t key, double labels):
@@ -395,12 +397,12 @@ cdef class Notes:
             return None
         return np.array(<const double[: self.width]>found)
 
-    def leave_blanks(self, Py_ssize_t predictions):
+    def add_unrecorded(self, Py_ssize_t predictions):
         """Count predictions before the first label."""
-        count_blanks(self, predictions)
+        count_unrecorded(self, predictions)
 
     def take_row(self, const double[::1] row, double labels):
-        """Take out the note about a row, now that so many labels are known; None if none is."""
+        """Take out the prediction of a row, now that so many labels are known; None if none is."""
         cdef const double* found
         self.check_features(row.shape[0])
         found = self.take(row_key(row), labels, &row[0] if row.shape[0] else NULL)
@@ -408,7 +410,7 @@ cdef class Notes:
             return None
         return np.array(<const double[: self.width]>found)
 
-    def appear_value(self, Py_ssize_t feature, double value, double labels):
+    def add_appearance(self, Py_ssize_t feature, double value, double labels):
         """Count a value in keys once so many labels are known, and one more; NaN: any value."""
         self.appear(feature, value, labels)
 
@@ -422,9 +424,9 @@ cdef class Notes:
                 )
 
     def state(self):
-        """Return its counts, and of all notes that wait keys, ages and contents.
+        """Return its counts, and of all pending predictions keys, ages and contents.
 
-        The age of a note here is how many notes were left since, itself included.
+        The age of a prediction here is how many predictions were added since, itself included.
         """
         cdef Py_ssize_t place, at = 0, count = -1
         cdef int64_t number
@@ -456,8 +458,8 @@ cdef class Notes:
     def restore(self, sizes, keys, const int64_t[::1] ages, contents):
         """Take over what `state` returned; earlier releases had no ids, and two counts less.
 
-        The last counts are there if needed: how many notes ago the last one in order was left, and
-        the labels, value (-1 for any) and feature of each appearance.
+        The last counts are there if needed: how many predictions ago the last one in order was
+        left, and the labels, value (-1 for any) and feature of each appearance.
 
         Raises
         ------
@@ -473,13 +475,13 @@ cdef class Notes:
         own = np.array(keys) if len(sizes) > 5 else keys & np.uint64(ROW_BITS)
         good = min(<Py_ssize_t>LEAST_ROOM, self.most) <= room <= self.most
         if not good or room & (room - 1) or room != sizes[0]:
-            raise ValueError(f"there cannot be room for {sizes[0]} notes")
+            raise ValueError(f"there cannot be room for {sizes[0]} predictions")
         if not 0.0 <= reach <= 2.0**53:
             raise ValueError(f"labels cannot come {sizes[1]} labels late")
         if not 0 <= misses <= MOST_MISSES or misses != sizes[2]:
             raise ValueError(f"{sizes[2]} labels cannot have been missed")
         if not 0 <= left <= 2**53 or left != sizes[3]:
-            raise ValueError(f"there cannot be {sizes[3]} notes since the last label")
+            raise ValueError(f"there cannot be {sizes[3]} predictions since the last label")
         if not 0 <= unrecorded <= self.most or unrecorded != sizes[4]:
             raise ValueError(f"there cannot be {sizes[4]} predictions before the first label")
         if len(sizes) > 5 and (sizes[5] not in (0.0, 1.0) or owed and not unrecorded):
@@ -490,7 +492,7 @@ cdef class Notes:
         if len(sizes) > 7:
             turn = int(sizes[7])
             if turn != sizes[7] or not 0 <= turn <= room:
-                raise ValueError(f"no label can have been in order {sizes[7]} notes ago")
+                raise ValueError(f"no label can have been in order {sizes[7]} predictions ago")
             if len(appeared) > (MOST_APPEARANCES if count else 0):
                 raise ValueError(f"there cannot be {len(appeared)} appearances")
             known, features = appeared[:, 0], appeared[:, 2]
@@ -499,10 +501,10 @@ cdef class Notes:
             if not np.all((features >= 0) & (features < 2**31) & (features == np.floor(features))):
                 raise ValueError("the appearances are of no features")
         if len(ages) != count or view.shape[0] != count or view.shape[1] != self.width:
-            raise ValueError("there are not as many ages of notes as notes")
+            raise ValueError("there are not as many ages of predictions as predictions")
         for at in range(count):
             if not (ages[at + 1] if at + 1 < count else 0) < ages[at] <= room:
-                raise ValueError(f"the age of note {at} is wrong")
+                raise ValueError(f"the age of prediction {at} is wrong")
         self.count, self.first, self.next = 0, 0, 0
         if not self.resize(room):
             raise MemoryError
@@ -545,9 +547,9 @@ cdef uint64_t row_key(const double[::1] row) noexcept nogil:
     return row_key_of(key)
 
 
-def bytes_of_a_note(Py_ssize_t width):
-    """Return the bytes that the place of a note of so many doubles occupies."""
-    return 8 * width + NOTE_INDEX
+def pending_bytes(Py_ssize_t width):
+    """Return the bytes that the place of a prediction of so many doubles occupies."""
+    return 8 * width + INDEX_BYTES
 
 
 # -- keys ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ cdef inline void start_range(Range* known, double y) noexcept nogil:
     known.low_before = known.high_before = 0.0
 
 
-cdef inline void follow_range(Range* known, double y) noexcept nogil:
+cdef inline void update_range(Range* known, double y) noexcept nogil:
     """Know one more y."""
     if y < known.low:
         known.low = y

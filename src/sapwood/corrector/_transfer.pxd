@@ -13,7 +13,7 @@ its row was predicted. Its predictions are limited to the range of y and a tenth
 
 from libc.math cimport fabs
 
-from sapwood.corrector._faded cimport add_products, solve
+from sapwood.corrector._weighted_sums cimport add_products, solve
 
 cdef enum:
     TERMS = 4
@@ -44,38 +44,38 @@ cdef inline void start_transfer(Transfer* transfer, double y) noexcept nogil:
     transfer.first = y
 
 
-cdef inline double say_transfer(
+cdef inline double predict_transfer(
     const Transfer* transfer, double prediction, double lowest, double highest, double* terms
 ) noexcept nogil:
     """Return the candidate, and set the terms of the row."""
     cdef const double* coefficient = transfer.coefficient
-    cdef double said
+    cdef double candidate
     terms[0] = transfer.known[0] - prediction
     terms[1] = transfer.known[1] - prediction
     terms[2] = transfer.known[2] - prediction
     terms[3] = prediction - transfer.first
     # Two sums that need not wait for each other.
-    said = (prediction + coefficient[0] * terms[0] + coefficient[1] * terms[1]) + (
+    candidate = (prediction + coefficient[0] * terms[0] + coefficient[1] * terms[1]) + (
         coefficient[2] * terms[2] + coefficient[3] * terms[3]
     )
-    said = said if said > lowest else lowest
-    return said if said < highest else highest
+    candidate = candidate if candidate > lowest else lowest
+    return candidate if candidate < highest else highest
 
 
-cdef inline void judge_transfer(
-    Transfer* transfer, const double* terms, double prediction, double said, double y,
-    double fade, double w,
+cdef inline void score_transfer(
+    Transfer* transfer, const double* terms, double prediction, double candidate, double y,
+    double decay, double w,
 ) noexcept nogil:
     """Learn the label of an issued prediction."""
-    cdef double error = y - said
+    cdef double error = y - candidate
     add_products(
-        transfer.products, transfer.joint, TERMS, terms, y - prediction, fade, w
+        transfer.products, transfer.joint, TERMS, terms, y - prediction, decay, w
     )
-    transfer.square = fade * transfer.square + w * error * error
-    transfer.weight = fade * transfer.weight + w
+    transfer.square = decay * transfer.square + w * error * error
+    transfer.weight = decay * transfer.weight + w
 
 
-cdef inline void settle_transfer(Transfer* transfer, double precision) noexcept nogil:
+cdef inline void solve_transfer(Transfer* transfer, double precision) noexcept nogil:
     """Compute the coefficients from all labels so far."""
     cdef double factors[TERM_PRODUCTS]
     cdef double size, trace = 0.0
@@ -95,7 +95,7 @@ cdef inline void settle_transfer(Transfer* transfer, double precision) noexcept 
             transfer.coefficient[i] = transfer.coefficient[i] if size <= <double>CREDIBLE else 0.0
 
 
-cdef inline void follow_transfer(Transfer* transfer, double prediction, double y) noexcept nogil:
+cdef inline void update_transfer(Transfer* transfer, double prediction, double y) noexcept nogil:
     """Know one more pair."""
     transfer.known[1] = transfer.known[0]
     transfer.known[0], transfer.known[2] = y, prediction

@@ -14,7 +14,7 @@ from sapwood.corrector._layer import (
 from sapwood.limits import FAR, MOST_ERROR, MOST_WEIGHT, NEAR, ROUNDING
 from sapwood.records import check, check_all
 
-__all__ = ["check_layer_of", "check_layers", "check_notes"]
+__all__ = ["check_layer_of", "check_layers", "check_pending"]
 
 Array = NDArray[Any]
 
@@ -31,13 +31,13 @@ def check_layers(layers: Array, rows: list[float]) -> None:
 def check_layer_of(layer: Array, rows: float) -> None:
     """Check the error-correction layer of a model that has learned so many rows."""
     bounds: dict[str, tuple[float, float]] = {
-        **dict.fromkeys(("level", "outlook", "known", "low", "high", "first"), (-NEAR, NEAR)),
-        **dict.fromkeys(("joint", "term_joint", "blend_joint"), (-MOST_ERROR, MOST_ERROR)),
-        **dict.fromkeys(("term_products", "blend_products"), (-MOST_ERROR, MOST_ERROR)),
-        **dict.fromkeys(("square", "term_square", "blend_square"), (0.0, MOST_ERROR)),
-        **dict.fromkeys(("term_weight", "blend_weight"), (0.0, ROUNDING * MOST_WEIGHT)),
+        **dict.fromkeys(("level", "predicted", "known", "low", "high", "first"), (-NEAR, NEAR)),
+        **dict.fromkeys(("joint", "term_joint", "stack_joint"), (-MOST_ERROR, MOST_ERROR)),
+        **dict.fromkeys(("term_products", "stack_products"), (-MOST_ERROR, MOST_ERROR)),
+        **dict.fromkeys(("square", "term_square", "stack_square"), (0.0, MOST_ERROR)),
+        **dict.fromkeys(("term_weight", "stack_weight"), (0.0, ROUNDING * MOST_WEIGHT)),
         **dict.fromkeys(("slope", "theta"), (0.0, 1.0)),
-        **dict.fromkeys(("judged", "lateness", "waiting", "seen"), (0.0, rows)),
+        **dict.fromkeys(("scored", "lateness", "waiting", "seen"), (0.0, rows)),
         **dict.fromkeys(("low_records", "high_records"), (0.0, rows)),
         **dict.fromkeys(("low_before", "high_before"), (0.0, rows)),
         "window": (0.0, 2.0 * max(rows, FIRST_WINDOW)),
@@ -50,11 +50,11 @@ def check_layer_of(layer: Array, rows: float) -> None:
         good = bool(((values >= low) & (values <= high)).all())
         check(good, f"the {name} of the corrector is wrong")
     check(tuple(part["rate"]) == LEVEL_RATES, "the rates of the corrector are wrong")
-    judged, waiting = float(part["judged"][0]), float(part["waiting"][0])
-    good = judged == int(judged) and waiting == int(waiting) and waiting <= judged
+    scored, waiting = float(part["scored"][0]), float(part["waiting"][0])
+    good = scored == int(scored) and waiting == int(waiting) and waiting <= scored
     check(good, "the corrector cannot have scored so many rows")
     _check_range({name: float(part[name][0]) for name in ("low", "high", *RANGE_PARTS)})
-    for name in ("term_products", "blend_products"):
+    for name in ("term_products", "stack_products"):
         squares = part[name][np.cumsum(np.arange(1, len(part[name]) + 1))[: _terms(part[name])] - 1]
         check(bool((squares >= 0).all()), f"the {name} of the corrector are wrong")
 
@@ -74,11 +74,11 @@ def _terms(triangle: Array) -> int:
     return int((np.sqrt(8 * len(triangle) + 1) - 1) / 2)
 
 
-def check_notes(notes: Array, rows: float) -> None:
+def check_pending(pending: Array, rows: float) -> None:
     """Check pending predictions."""
-    known = notes[:, 0]  # labels, when it was predicted
+    known = pending[:, 0]  # labels, when it was predicted
     check_all(
         (known >= 1) & (known <= rows) & (known == np.floor(known)),
         "pending prediction {} is too old",
     )
-    check_all(abs(notes[:, 1:]) <= FAR, "pending prediction {} is wrong")
+    check_all(abs(pending[:, 1:]) <= FAR, "pending prediction {} is wrong")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 
 __all__ = ["PENDING", "pending_arrays", "restore_pending"]
 
@@ -15,19 +15,21 @@ TYPES = [np.float64, np.uint64, np.int64, np.float64]
 SIZES = (7, 8)
 
 
-def pending_arrays(pending: Notes) -> dict[str, NDArray[Any]]:
+def pending_arrays(pending: PendingPredictions) -> dict[str, NDArray[Any]]:
     """Return the arrays of pending predictions, by the names that a file has for them."""
     return dict(zip(PENDING, pending.state(), strict=True))
 
 
-def restore_pending(pending: Notes, arrays: Mapping[str, NDArray[Any]], labels: float) -> None:
+def restore_pending(
+    pending: PendingPredictions, arrays: Mapping[str, NDArray[Any]], labels: float
+) -> None:
     """Restore what `pending_arrays` returned; nothing of it is trusted.
 
     Parameters
     ----------
-    pending : Notes
+    pending : PendingPredictions
         Gets the predictions. The first number of each is how many labels were known when it was
-        issued.
+        issued_prediction.
     arrays : mapping
         Of a file.
     labels : float

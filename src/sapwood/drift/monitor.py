@@ -251,7 +251,7 @@ class Monitor(StoredModel):
                 f"X has {len(plan.matrix)} rows, y has {len(targets)} and predictions "
                 f"{len(predicted)}: the lengths must agree"
             )
-        scratch = self._scratch_copy()
+        scratch = self.copy()
         scratch._features.known = plan.known()
         scratch._grow()
         own = np.empty((len(targets), len(OWN)))
@@ -261,8 +261,8 @@ class Monitor(StoredModel):
         self.__dict__ = scratch.__dict__  # all at once
         return events
 
-    def _scratch_copy(self) -> Self:
-        """Return a copy of this monitor; no state that changes is shared between the two."""
+    def copy(self) -> Self:
+        """Return an independent copy."""
         scratch = type(self).__new__(type(self))
         scratch.__dict__ = dict(self.__dict__)
         scratch._features = self._features.copy()

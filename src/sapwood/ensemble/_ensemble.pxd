@@ -2,11 +2,11 @@
 
 from libc.stdint cimport uint64_t
 
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.ensemble._members cimport Members, MemberPredictions, TargetTables, TreeRecord
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._kernel cimport TreeKernel
-from sapwood.tree._sharing cimport Sharing
+from sapwood.tree._lock cimport ModelLock
 
 
 cdef class EnsembleKernel(Members):
@@ -14,15 +14,17 @@ cdef class EnsembleKernel(Members):
     cdef readonly object renew         # answers when it is time to look
     cdef Py_ssize_t threads
     cdef object thresholds
-    cdef Sharing sharing
+    cdef ModelLock access
     cdef Py_ssize_t block_rows         # the most rows of the next block
 
-    cdef int note_one(self, const double* row, const MemberPredictions* said, uint64_t id) except -1
+    cdef int store_one(
+        self, const double* row, const MemberPredictions* predicted, uint64_t id
+    ) except -1
     cdef bint can_read(self, RowReader reader, x, bint learn) except -1
     cdef int learn_one_row(
         self, const double* row, const double* y, double w, uint64_t id
     ) except -1
-    cdef void become_several(self, TargetTables tables, Notes notes) noexcept
+    cdef void become_several(self, TargetTables tables, PendingPredictions pending) noexcept
     cdef double copies(
         self, const TreeRecord* record, const uint64_t* thresholds, Py_ssize_t later
     ) noexcept nogil

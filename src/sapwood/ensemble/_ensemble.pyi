@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.ensemble._members import Members
 from sapwood.rows._dict_row import RowReader
 from sapwood.tree._kernel import TreeKernel
@@ -24,7 +24,7 @@ class EnsembleKernel(Members):
         tree_table: NDArray[Any],
         thresholds: dict[float, NDArray[np.uint64]],
         tracking: bool,
-        new_notes: Callable[[int], Notes],
+        new_pending: Callable[[int], PendingPredictions],
         renew: Callable[[EnsembleKernel], None],
         lifetime: float,
         threads: int,
@@ -58,7 +58,7 @@ class EnsembleKernel(Members):
         asked: bool = True,
         ids: NDArray[np.uint64] | None = None,
     ) -> bool: ...
-    def say(
+    def explain_row(
         self, row: FloatArray, target: int = 0
     ) -> tuple[list[float], list[float], float, float, float]: ...
     def read_locked(self, read: Callable[..., Any], *arguments: Any) -> Any: ...

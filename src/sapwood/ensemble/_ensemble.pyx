@@ -1,8 +1,8 @@
-"""Trees that learn the same rows: in blocks, each tree on its own, and then all of them together.
+"""Trees that learn the same rows: each tree a block of rows, and then the ensemble row by row.
 
-A block of rows is accepted as a whole. Should anything break off while trees learn it, the rest is
-done before the next row is learned or anything is read: no tree ever misses a row, and none learns
-one twice. What the trees said of the block is then taken in row by row, without the GIL.
+A block of rows is accepted as a whole. If learning is interrupted, the rest of the block is learned
+before the next row is learned or anything is read: no tree misses a row, or learns one twice. The
+predictions of the trees for the block are then combined and scored row by row, without the GIL.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from libc.math cimport NAN
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
-from sapwood.corrector._pending cimport Notes, count_blanks, row_key_of, value_key
+from sapwood.corrector._pending cimport PendingPredictions, count_unrecorded, row_key_of, value_key
 from sapwood.ensemble._members cimport (
     MOST_TREES, MemberPredictions, Members, TargetTables, TreeRecord,
 )
@@ -19,15 +19,17 @@ from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, first_inadmissible
 from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._learning cimport learn_row
-from sapwood.tree._levels cimport HEAD
+from sapwood.tree._target_encoding cimport HEAD
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._predict cimport predict_row
-from sapwood.tree._prediction cimport predictions_in, with_levels
-from sapwood.tree._recall cimport has_learned, is_known_of_any, note_appearances, note_key
+from sapwood.tree._prediction cimport predictions_in, prepared_row
+from sapwood.tree._pending_predictions cimport (
+    has_learned, is_known_of_any, pending_key, record_appearances,
+)
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._schema_migration cimport SchemaMigration
-from sapwood.tree._sharing cimport (
-    Sharing, atomic_load, give_turn, start_writing, stop_writing, take_turn,
+from sapwood.tree._lock cimport (
+    ModelLock, atomic_load, end_learning, start_writing, stop_writing, begin_learning,
 )
 from sapwood.tree._target_records cimport TargetPrediction
 from sapwood.tree._walk cimport leaf_of
@@ -60,11 +62,11 @@ cdef inline bint came_before(
 class Work:
     """Rows that were accepted, and how many rows each tree had learned before."""
 
-    __slots__ = ("X", "at_once", "before", "keys", "said", "w", "y")
+    __slots__ = ("X", "at_once", "before", "keys", "predicted", "w", "y")
 
-    def __init__(self, X, y, w, before, said, at_once):
+    def __init__(self, X, y, w, before, predicted, at_once):
         self.X, self.y, self.w = X, y, w
-        self.before, self.said, self.at_once = before, said, at_once
+        self.before, self.predicted, self.at_once = before, predicted, at_once
         self.keys = np.zeros(len(w), np.uint64)
 
 
@@ -73,26 +75,26 @@ cdef class EnsembleKernel(Members):
 
     Parameters
     ----------
-    rules, trees, tree_table, tracking, new_notes, lifetime
+    rules, trees, tree_table, tracking, new_pending, lifetime
         As for `Members`.
     thresholds : dict of float to array of uint64
-        By which the draws of a mean become weights.
+        By which random draws become weights of rows.
     renew : callable
-        Is called with the kernel whenever so many rows were learned as the rules say; it has to
-        call `end_look`.
+        Called with the kernel after each interval of rows that the rules give; has to call
+        `end_look`.
     threads : int
         How many threads learn a batch.
     """
 
     def __cinit__(self, *arguments, **named):
-        self.sharing = Sharing()
+        self.access = ModelLock()
         self.block_rows = MOST_ROWS
 
     def __init__(
-        self, rules, list trees, tree_table, thresholds, bint tracking, new_notes, renew,
+        self, rules, list trees, tree_table, thresholds, bint tracking, new_pending, renew,
         double lifetime, Py_ssize_t threads,
     ):
-        Members.__init__(self, rules, trees, tree_table, tracking, new_notes, lifetime)
+        Members.__init__(self, rules, trees, tree_table, tracking, new_pending, lifetime)
         self.renew, self.thresholds, self.threads = renew, thresholds, threads
 
     cdef TreeKernel reference(self):
@@ -103,14 +105,14 @@ cdef class EnsembleKernel(Members):
         self, TreeKernel tree, const double[:, ::1] X, const char* fresh, uint64_t* seen,
         uint64_t* keys,
     ) noexcept nogil:
-        """Set by what the notes about rows are found: the values that they were predicted from.
+        """Set the keys of rows: hashes of the values that their predictions depend on.
 
-        So neither a fresh feature nor a category of which nothing was learned is among them, up to
-        the row that brings it, which is remembered while predictions wait. Of a feature, `seen`
-        gets a bit for each category that is known.
+        A new feature or category is part of keys after the row with its first value. While
+        predictions are pending, such a value is recorded. `seen` gets a bit for each known category
+        of a feature.
         """
         cdef Py_ssize_t row, feature, code
-        cdef bint is_waiting = self.notes.count > 0
+        cdef bint is_waiting = self.pending.count > 0
         cdef uint64_t bit
         cdef double value
         cdef const double* many
@@ -123,16 +125,16 @@ cdef class EnsembleKernel(Members):
                         seen[feature] |= <uint64_t>1 << code
         for row in range(X.shape[0]):
             keys[row] = 0
-            many = tree.many_levels
+            many = tree.many_encodings
             for feature in range(X.shape[1]):
                 value = X[row, feature]
-                if tree.has_many and tree.places[feature] >= 0:
+                if tree.has_encoded and tree.places[feature] >= 0:
                     if is_known_of_any(tree, many, feature, value) or came_before(
                         X, row, feature
                     ):
                         keys[row] += value_key(value, feature)
                     elif is_waiting and value < tree.places[feature]:
-                        self.notes.appear(feature, value, self.rows + row)
+                        self.pending.appear(feature, value, self.rows + row)
                     many += 2 * (HEAD + tree.places[feature])
                     continue
                 if value != value:
@@ -143,44 +145,42 @@ cdef class EnsembleKernel(Members):
                 if seen[feature] & bit:
                     keys[row] += value_key(value, feature)
                 elif is_waiting:
-                    self.notes.appear(
+                    self.pending.appear(
                         feature, value if tree.is_category[feature] else NAN, self.rows + row
                     )
                 seen[feature] |= bit
             keys[row] = row_key_of(keys[row])
 
-    def say(self, const double[::1] row, Py_ssize_t target=0):
-        """Return what each tree, their mean, all of them by their weights, and the last layer say.
-
-        They say it of a target.
+    def explain_row(self, const double[::1] row, Py_ssize_t target=0):
+        """Return the parts of the prediction of a target for a row.
 
         Returns
         -------
         tuple
-            The predictions of the trees, their weights, the mean, what they say together, and what
-            is predicted.
+            The predictions of the trees, their weights, their mean, their weighted mean, and the
+            prediction.
         """
-        cdef MemberPredictions said
+        cdef MemberPredictions predicted
         cdef Py_ssize_t place, trees = self.members + 1
         cdef double[::1] one = np.empty(self.targets)
         self.begin_reading()
         try:
             for place in range(trees):
                 self.trees[place].predict(row.base[None, :], one)
-                said.trees[place] = one[target]
-            self.say_together(target, &said)
+                predicted.trees[place] = one[target]
+            self.combine(target, &predicted)
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
         return (
-            [said.trees[place] for place in range(trees)], self.weights(target), said.base,
-            said.together, said.issued,
+            [predicted.trees[place] for place in range(trees)], self.weights(target),
+            predicted.base, predicted.combined, predicted.issued,
         )
 
     # -- one row --------------------------------------------------------------------------------
 
     def predict_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
         """Predict a row, or return None if the reader cannot read it as it is."""
-        cdef MemberPredictions said
+        cdef MemberPredictions predicted
         cdef TargetPrediction found
         cdef TreeKernel tree
         cdef Py_ssize_t place
@@ -191,34 +191,34 @@ cdef class EnsembleKernel(Members):
                 return None
             if self.rows == 0.0:
                 if self.tracking and id == 0 and record:
-                    count_blanks(self.notes, 1)
+                    count_unrecorded(self.pending, 1)
                 return 0.0
-            for place in range(self.asked):
+            for place in range(self.predicting):
                 tree = <TreeKernel>self.trees[place]
-                said.trees[place] = 0.0
+                predicted.trees[place] = 0.0
                 if tree.rows > 0.0:
-                    row = with_levels(tree, reader.values, tree.room)
+                    row = prepared_row(tree, reader.values, tree.room)
                     predict_row(tree, leaf_of(tree.nodes, row), row, tree.scratch, &found)
-                    said.trees[place] = found.saying.prediction
-            self.say_together(0, &said)
+                    predicted.trees[place] = found.corrected.prediction
+            self.combine(0, &predicted)
             if record:
-                self.note_one(reader.values, &said, id)
+                self.store_one(reader.values, &predicted, id)
         finally:
-            self.sharing.end_reading()
-        return said.issued
+            self.access.end_reading()
+        return predicted.issued
 
-    cdef int note_one(
-        self, const double* row, const MemberPredictions* said, uint64_t id
+    cdef int store_one(
+        self, const double* row, const MemberPredictions* predicted, uint64_t id
     ) except -1:
-        """Remember what was said of a row, until its label comes."""
+        """Store the prediction of a row until its label arrives."""
         cdef uint64_t key
         if self.tracking and self.rows == self.begun:
             if id == 0:
-                count_blanks(self.notes, 1)
+                count_unrecorded(self.pending, 1)
         elif self.tracking:
-            self.notes.reserve(1)
-            key = id if id else note_key(self.reference(), row, 0, NULL)
-            self.take_down(said, self.notes.leave(key))
+            self.pending.reserve(1)
+            key = id if id else pending_key(self.reference(), row, 0, NULL)
+            self.store_prediction(predicted, self.pending.put(key))
         return 0
 
     cdef bint can_read(self, RowReader reader, x, bint learn) except -1:
@@ -232,74 +232,74 @@ cdef class EnsembleKernel(Members):
         cdef const double* row
         cdef Py_ssize_t place, target, leaf
         cdef unsigned char[::1] room = np.zeros(self.targets * sizeof(MemberPredictions), np.uint8)
-        cdef MemberPredictions* said = <MemberPredictions*>&room[0]
+        cdef MemberPredictions* predicted = <MemberPredictions*>&room[0]
         self.begin_reading()
         try:
             if len(room) != self.targets * sizeof(MemberPredictions):
                 return None
             if not self.can_read(reader, x, False):
                 return None
-            for place in range(self.asked):
+            for place in range(self.predicting):
                 tree = <TreeKernel>self.trees[place]
-                row = with_levels(tree, reader.values, tree.room)
+                row = prepared_row(tree, reader.values, tree.room)
                 leaf = leaf_of(tree.nodes, row)
                 found = predictions_in(tree, tree.scratch, NULL)
                 predict_row(tree, leaf, row, tree.scratch, found)
                 for target in range(self.targets):
-                    said[target].trees[place] = found[target].saying.prediction
+                    predicted[target].trees[place] = found[target].corrected.prediction
             for target in range(self.targets):
-                self.say_together(target, said + target)
+                self.combine(target, predicted + target)
             if record:
-                self.note_one(reader.values, said, id)
-            return [said[target].issued for target in range(self.targets)]
+                self.store_one(reader.values, predicted, id)
+            return [predicted[target].issued for target in range(self.targets)]
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
 
     def learn_one(self, RowReader reader not None, x, double y, double w, uint64_t id=0):
         """Learn a row, if the reader can read it as it is; return whether it was."""
-        take_turn(self.sharing)
+        begin_learning(self.access)
         try:
             if not admissible(y, w, self.weight + w, LARGEST_WEIGHT):
                 refuse_row(y, w)
-            start_writing(self.sharing)
+            start_writing(self.access)
             if self.targets > 1 or not self.can_read(reader, x, True):
                 return False
             self.settle()
             self.learn_one_row(reader.values, &y, w, id)
             reader.count_gaps()
-            self.tidy_notes()
+            self.shrink_pending()
             self.look_if_due()
         finally:
-            stop_writing(self.sharing)
-            give_turn(self.sharing)
+            stop_writing(self.access)
+            end_learning(self.access)
         return True
 
     def learn_targets_one(
         self, RowReader reader not None, x, const double[::1] y, double w, uint64_t id=0
     ):
         """Learn a row of several targets, which passed validation, as `learn_one` does."""
-        take_turn(self.sharing)
+        begin_learning(self.access)
         try:
             if self.check(y, np.full(1, w), y.shape[0]) >= 0 or y.shape[0] != self.targets:
                 return False
-            start_writing(self.sharing)
+            start_writing(self.access)
             if not self.can_read(reader, x, True):
                 return False
             self.settle()
             self.learn_one_row(reader.values, &y[0], w, id)
             reader.count_gaps()
-            self.tidy_notes()
+            self.shrink_pending()
             self.look_if_due()
         finally:
-            stop_writing(self.sharing)
-            give_turn(self.sharing)
+            stop_writing(self.access)
+            end_learning(self.access)
         return True
 
     cdef int learn_one_row(
         self, const double* row, const double* y, double w, uint64_t id
     ) except -1:
         """Learn a row: first what may fail, then what cannot, then what may be done later."""
-        cdef MemberPredictions* said = self.tables.room
+        cdef MemberPredictions* predicted = self.tables.room
         cdef TargetPrediction one
         cdef TargetPrediction* found
         cdef Py_ssize_t[MOST_TREES] leaves
@@ -310,9 +310,9 @@ cdef class EnsembleKernel(Members):
         cdef Py_ssize_t place, target, trees = self.members + 1
         cdef uint64_t key = id
         if self.tracking and id == 0:
-            key = note_key(self.reference(), row, 0, NULL)
-            if self.notes.count > 0:
-                note_appearances(self.reference(), self.notes, self.rows, row, 0, NULL)
+            key = pending_key(self.reference(), row, 0, NULL)
+            if self.pending.count > 0:
+                record_appearances(self.reference(), self.pending, self.rows, row, 0, NULL)
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             weights[place] = w
@@ -320,11 +320,11 @@ cdef class EnsembleKernel(Members):
                 thresholds = self.thresholds[self.records[place].rate]
                 weights[place] *= self.copies(self.records + place, &thresholds[0], 0)
             tree.settle()
-            rows[place] = with_levels(tree, row, tree.room)
+            rows[place] = prepared_row(tree, row, tree.room)
             leaves[place] = leaf_of(tree.nodes, rows[place])
             if weights[place] > 0.0:
                 measure_if_due(tree)
-                tree.make_ready(leaves[place], weights[place])
+                tree.reserve_for_row(leaves[place], weights[place])
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             found = predictions_in(tree, tree.scratch, &one)
@@ -335,23 +335,23 @@ cdef class EnsembleKernel(Members):
             else:
                 predict_row(tree, leaves[place], rows[place], tree.scratch, found)
             for target in range(self.targets):
-                said[target].trees[place] = found[target].saying.prediction
+                predicted[target].trees[place] = found[target].corrected.prediction
         for target in range(self.targets):
-            self.say_together(target, said + target)
-        self.take_labels(row, y, w, key, False)
-        if self.targets > 1 and not self.all_heard:
+            self.combine(target, predicted + target)
+        self.score_row(row, y, w, key, False)
+        if self.targets > 1 and not self.all_seen:
             for place in range(trees):
                 if weights[place] > 0.0:
-                    self.hear(place, y)
-            self.count_heard()
+                    self.mark_seen(place, y)
+            self.check_all_seen()
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if tree.leaves[leaves[place]].weight >= tree.leaves[leaves[place]].due:
-                tree.pending = leaves[place]
+                tree.undecided = leaves[place]
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
-            if tree.pending >= 0:
-                decide(tree, tree.pending)
+            if tree.undecided >= 0:
+                decide(tree, tree.undecided)
             tree.drop_spares()
         return 0
 
@@ -363,7 +363,7 @@ cdef class EnsembleKernel(Members):
         cdef double copies = copies_of(
             key_of(self.rules.seed, record.number), <uint64_t>row, thresholds
         )
-        # The first row of a tree counts in any case, so that there is something to say.
+        # The first row of a tree always counts, so that it can predict.
         return max(copies, 1.0) if row == record.born else copies
 
     # -- many rows ------------------------------------------------------------------------------
@@ -383,12 +383,12 @@ cdef class EnsembleKernel(Members):
         cdef Py_ssize_t rows = len(w), start = 0, end, targets = self.targets
         cdef SchemaMigration registration = None
         cdef TargetTables tables = None
-        cdef Notes notes = None
-        cdef bint has_turn = self.sharing.is_turn_of_this_thread()
-        if not has_turn:
-            take_turn(self.sharing)
+        cdef PendingPredictions pending = None
+        cdef bint has_lock = self.access.is_held_by_this_thread()
+        if not has_lock:
+            begin_learning(self.access)
         try:
-            start_writing(self.sharing)
+            start_writing(self.access)
             try:
                 self.settle()
                 if register is not None and rows > 0:
@@ -396,9 +396,9 @@ cdef class EnsembleKernel(Members):
                 if registration is not None and registration.targets != self.targets:
                     targets = registration.targets
                     tables = self.fresh_targets(targets)
-                    notes = self.new_notes(targets) if self.tracking else None
+                    pending = self.new_pending(targets) if self.tracking else None
                 if len(y) != rows * targets:
-                    raise ValueError("the arrays do not fit together")
+                    raise ValueError("the arrays do not fit combined")
                 while start < rows:
                     end = min(rows, start + min(self.block_rows, self.rows_until_look()))
                     span = slice(start * targets, end * targets)
@@ -409,11 +409,11 @@ cdef class EnsembleKernel(Members):
                     seen, fresh = np.zeros(len(X[0]) + 1, np.uint64), np.zeros(len(X[0]) + 1, "b")
                     if registration is not None and registration.fresh:
                         fresh.base[registration.fresh] = 1
-                    # What is new comes into force with the first rows.
+                    # New features and categories take effect with the first rows.
                     if registration is not None:
                         registration.commit()
                         if tables is not None:
-                            self.become_several(tables, notes)
+                            self.become_several(tables, pending)
                     registration, tables = None, None
                     if ids is not None:
                         keys.base[:] = ids[start:end]
@@ -424,22 +424,22 @@ cdef class EnsembleKernel(Members):
                     self.look_if_due()
                     start = end
                     self.block_rows = min(2 * self.block_rows, <Py_ssize_t>MOST_ROWS)
-                    if atomic_load(&self.sharing.waiting) > 0:
+                    if atomic_load(&self.access.waiting) > 0:
                         self.block_rows = FEW_ROWS
                     with nogil:
-                        self.sharing.let_readers_in()
+                        self.access.let_readers_in()
             finally:
-                stop_writing(self.sharing)
+                stop_writing(self.access)
         finally:
-            if not has_turn:
-                give_turn(self.sharing)
+            if not has_lock:
+                end_learning(self.access)
 
-    cdef void become_several(self, TargetTables tables, Notes notes) noexcept:
-        """Be of several targets from now on, as nothing was learned yet."""
+    cdef void become_several(self, TargetTables tables, PendingPredictions pending) noexcept:
+        """Switch to several targets, as nothing was learned yet."""
         self.use_targets(tables)
-        if notes is not None:
-            notes.unrecorded = min(self.notes.unrecorded, notes.most)
-            self.notes = notes
+        if pending is not None:
+            pending.unrecorded = min(self.pending.unrecorded, pending.most)
+            self.pending = pending
 
     cdef Py_ssize_t rows_until_look(self) noexcept nogil:
         return self.rules.interval - <Py_ssize_t>self.rows % self.rules.interval
@@ -448,22 +448,23 @@ cdef class EnsembleKernel(Members):
         return self.rows > self.looked_at and self.rows_until_look() == self.rules.interval
 
     cdef int settle(self) except -1:
-        """Do what is outstanding since something broke off."""
+        """Finish the work that an interruption has left."""
         self.finish_work(None)
         self.look_if_due()
         return 0
 
     cdef int look_if_due(self) except -1:
-        """See who should be replaced, after so many rows; it may fail, and is then done later."""
+        """Decide about replacements after an interval of rows; if it fails, it is repeated later.
+        """
         if self.is_look_due():
             self.renew(self)
         return 0
 
     cdef object prepared(self, X, y, w, at_once):
-        """Rows that trees are to learn; once they are `work`, they count as learned."""
+        """Return rows for the trees to learn; once they are `work`, they count as learned."""
         before = [tree.rows for tree in self.trees]
-        said = np.empty((len(self.trees), len(y)))
-        return Work(np.ascontiguousarray(X), y, w, before, said, at_once)
+        predicted = np.empty((len(self.trees), len(y)))
+        return Work(np.ascontiguousarray(X), y, w, before, predicted, at_once)
 
     def drawn(self, Py_ssize_t place, const double[:] w not None):
         """Return the weight of each row for a tree with random weights."""
@@ -477,48 +478,48 @@ cdef class EnsembleKernel(Members):
         return weights.base
 
     cdef int finish_work(self, double[::1] predictions) except -1:
-        """Let all trees learn the rows that were accepted, and take in what they said."""
-        cdef double[:, ::1] said
+        """Learn the accepted rows with all trees, and combine and score their predictions."""
+        cdef double[:, ::1] predicted
         cdef const double[:, ::1] X
         cdef const double[::1] y
         cdef const double[:] w
         cdef Py_ssize_t row, place, target, rows, at, targets = self.targets
         cdef Py_ssize_t trees = self.members + 1
-        cdef MemberPredictions* together = self.tables.room
+        cdef MemberPredictions* combined = self.tables.room
         cdef const uint64_t[::1] keys
         cdef const char[:, ::1] counts
-        cdef bint at_once, hearing = targets > 1 and not self.all_heard
+        cdef bint at_once, marking = targets > 1 and not self.all_seen
         if self.work is None:
             return 0
         self.let_trees_learn()
-        said, X, y, w = self.work.said, self.work.X, self.work.y, self.work.w
+        predicted, X, y, w = self.work.predicted, self.work.X, self.work.y, self.work.w
         keys, at_once = self.work.keys, self.work.at_once
         rows = w.shape[0]
-        counts = self.counts_of(self.work.w) if hearing else np.zeros((0, 0), "b")
-        if self.tracking and self.notes.count > 0:
-            self.notes.reserve(rows if at_once else 1)  # each row is left, and then taken
+        counts = self.counts_of(self.work.w) if marking else np.zeros((0, 0), "b")
+        if self.tracking and self.pending.count > 0:
+            self.pending.reserve(rows if at_once else 1)  # each row is left, and then taken
         with nogil:
             for row in range(rows):
                 at = row * targets
                 for target in range(targets):
                     for place in range(trees):
-                        together[target].trees[place] = said[place, at + target]
-                    self.say_together(target, together + target)
+                        combined[target].trees[place] = predicted[place, at + target]
+                    self.combine(target, combined + target)
                     if predictions is not None:
                         predictions[at + target] = (
-                            together[target].issued if self.rows > 0.0 else 0.0
+                            combined[target].issued if self.rows > 0.0 else 0.0
                         )
-                self.take_labels(
+                self.score_row(
                     &X[row, 0] if X.shape[1] else NULL, &y[at], w[row], keys[row], at_once
                 )
-                if hearing:
+                if marking:
                     for place in range(trees):
                         if counts[place, row]:
-                            self.hear(place, &y[at])
-            if hearing:
-                self.count_heard()
+                            self.mark_seen(place, &y[at])
+            if marking:
+                self.check_all_seen()
         self.work = None
-        self.tidy_notes()
+        self.shrink_pending()
         return 0
 
     def counts_of(self, w):
@@ -530,7 +531,7 @@ cdef class EnsembleKernel(Members):
         return counts
 
     cdef int let_trees_learn(self) except -1:
-        """Let each tree learn its part, in other threads too if there are any; or raise."""
+        """Learn the rows with each tree, in several threads if there are any; or raise."""
         cdef Worker worker
         # The quickest come last, so that no thread waits long for another.
         todo = iter(sorted(range(self.members + 1), key=self.is_quick))
@@ -559,12 +560,12 @@ cdef class EnsembleKernel(Members):
         return self.records[place].rate == 0.0
 
     def learn_next(self, todo):
-        """Let one tree after the other learn, as long as some are left."""
+        """Learn the rows with one tree after the other, as long as some are left."""
         for place in todo:
             self.let_tree_learn(place)
 
     def let_tree_learn(self, Py_ssize_t place):
-        """Let a tree learn what it has not learned yet of the rows that were accepted."""
+        """Learn those of the accepted rows that a tree has not learned yet."""
         cdef TreeKernel tree = self.trees[place]
         cdef Py_ssize_t row = 0, done
         cdef const double[:] view
@@ -572,14 +573,14 @@ cdef class EnsembleKernel(Members):
         weights = self.drawn(place, work.w) if self.records[place].rate > 0.0 else work.w
         done = <Py_ssize_t>(tree.rows - <double>work.before[place])
         if done == 0:
-            tree.learn(work.X, work.y, weights, work.said[place])
+            tree.learn(work.X, work.y, weights, work.predicted[place])
             return
         view = weights
         while done > 0:
             done -= view[row] > 0.0
             row += 1
         at = row * self.targets
-        tree.learn(work.X[row:], work.y[at:], weights[row:], work.said[place, at:])
+        tree.learn(work.X[row:], work.y[at:], weights[row:], work.predicted[place, at:])
 
     def predict(
         self, const double[:, ::1] X, double[::1] predictions, is_current=None, bint asked=True,
@@ -587,12 +588,12 @@ cdef class EnsembleKernel(Members):
     ):
         """Predict all rows; as `TreeKernel.predict`."""
         cdef Py_ssize_t row, place, target, at, start = 0, end, rows = X.shape[0]
-        cdef Py_ssize_t trees = self.asked, targets, noted = 0
-        cdef double[:, ::1] said
-        cdef double[:, ::1] notes
+        cdef Py_ssize_t trees = self.predicting, targets, recorded = 0
+        cdef double[:, ::1] predicted
+        cdef double[:, ::1] records
         cdef uint64_t[::1] keys
         cdef unsigned char[::1] room
-        cdef MemberPredictions* together
+        cdef MemberPredictions* combined
         cdef TreeKernel tree
         self.begin_reading()
         try:
@@ -600,52 +601,52 @@ cdef class EnsembleKernel(Members):
                 return False
             targets = self.targets
             if rows * targets != predictions.shape[0]:
-                raise ValueError("the arrays do not fit together")
+                raise ValueError("the arrays do not fit combined")
             if self.rows == 0.0:
                 predictions[:] = 0.0
                 if self.tracking and asked and ids is None:
-                    count_blanks(self.notes, rows)
+                    count_unrecorded(self.pending, rows)
                 return True
             if self.tracking and self.rows == self.begun:
                 if ids is None:
-                    count_blanks(self.notes, rows)
+                    count_unrecorded(self.pending, rows)
             elif self.tracking and asked:
-                noted = min(rows, self.notes.most)
-            notes = np.empty((noted, self.notes.width if noted else 0))
-            keys = np.empty(noted, np.uint64)
+                recorded = min(rows, self.pending.most)
+            records = np.empty((recorded, self.pending.width if recorded else 0))
+            keys = np.empty(recorded, np.uint64)
             room = np.zeros(targets * sizeof(MemberPredictions), np.uint8)
-            together = <MemberPredictions*>&room[0]
+            combined = <MemberPredictions*>&room[0]
             tree = self.reference()
             while start < rows:
                 end = min(rows, start + 4096)
-                said = np.empty((trees, (end - start) * targets))
+                predicted = np.empty((trees, (end - start) * targets))
                 for place in range(trees):
-                    self.trees[place].predict(X[start:end], said[place])
+                    self.trees[place].predict(X[start:end], predicted[place])
                 with nogil:
                     for row in range(start, end):
                         at = (row - start) * targets
                         for target in range(targets):
                             for place in range(trees):
-                                together[target].trees[place] = said[place, at + target]
-                            self.say_together(target, together + target)
-                            predictions[row * targets + target] = together[target].issued
-                        if row >= rows - noted:
-                            keys[row - rows + noted] = note_key(
+                                combined[target].trees[place] = predicted[place, at + target]
+                            self.combine(target, combined + target)
+                            predictions[row * targets + target] = combined[target].issued
+                        if row >= rows - recorded:
+                            keys[row - rows + recorded] = pending_key(
                                 tree, &X[row, 0] if X.shape[1] else NULL, 0, NULL
                             )
-                            self.take_down(together, &notes[row - rows + noted, 0])
+                            self.store_prediction(combined, &records[row - rows + recorded, 0])
                 start = end
-            if noted:
-                # What was said is remembered when all of it was said.
-                self.notes.reserve(noted)
-                for row in range(noted):
+            if recorded:
+                # Predictions are stored once all rows are predicted.
+                self.pending.reserve(recorded)
+                for row in range(recorded):
                     memcpy(
-                        self.notes.leave(keys[row] if ids is None else ids[rows - noted + row]),
-                        &notes[row, 0],
-                        self.notes.width * sizeof(double),
+                        self.pending.put(keys[row] if ids is None else ids[rows - recorded + row]),
+                        &records[row, 0],
+                        self.pending.width * sizeof(double),
                     )
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
         return True
 
     # -- who may read or change it ----------------------------------------------------------------
@@ -656,40 +657,40 @@ cdef class EnsembleKernel(Members):
         try:
             return read(*arguments)
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
 
     def write_locked(self, learn, *arguments):
         """Return what a function returns, while which no other thread learns."""
-        take_turn(self.sharing)
+        begin_learning(self.access)
         try:
             return learn(*arguments)
         finally:
-            give_turn(self.sharing)
+            end_learning(self.access)
 
     def change_locked(self, change, *arguments):
         """Return what a function returns that changes trees, while which nobody reads or learns."""
-        take_turn(self.sharing)
+        begin_learning(self.access)
         try:
-            start_writing(self.sharing)
+            start_writing(self.access)
             try:
                 self.settle()
                 return change(*arguments)
             finally:
-                stop_writing(self.sharing)
+                stop_writing(self.access)
         finally:
-            give_turn(self.sharing)
+            end_learning(self.access)
 
     cdef int begin_reading(self) except -1:
         """Wait until one may read, and until no work is outstanding."""
-        self.sharing.begin_reading()
+        self.access.begin_reading()
         while self.work is not None or self.is_look_due():
-            self.sharing.end_reading()
-            take_turn(self.sharing)
+            self.access.end_reading()
+            begin_learning(self.access)
             try:
-                start_writing(self.sharing)
+                start_writing(self.access)
                 self.settle()
             finally:
-                stop_writing(self.sharing)
-                give_turn(self.sharing)
-            self.sharing.begin_reading()
+                stop_writing(self.access)
+                end_learning(self.access)
+            self.access.begin_reading()
         return 0

@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from sapwood.corrector._blend cimport BlendRules
+from sapwood.corrector._stacking cimport StackRules
 from sapwood.corrector._layer cimport LayerState, CorrectedPrediction
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.drift._detector cimport Detector
 
 cdef enum:
@@ -54,17 +54,17 @@ cdef struct TargetRecord:
 
 
 cdef struct MemberPredictions:
-    # What an ensemble says of a row for a target.
+    # Predictions of an ensemble for a row and a target.
     double trees[MOST_TREES]
     double rows        # that it had learned by then
     double base        # the mean of the members
-    double together    # what they say by their weights
-    CorrectedPrediction saying      # what the error-correction layer makes of it
+    double combined    # their weighted prediction
+    CorrectedPrediction corrected      # what the error-correction layer makes of it
     double issued      # what is returned of that
 
 
 cdef struct RowTally:
-    # What the labels of a row say of trees: sums over its targets, in units of their variances.
+    # Scores of a row: sums over its targets, in units of their variances.
     Py_ssize_t judged  # targets whose variance is known
     double error       # of the predictions, in units of deviations
     double lead        # what the squared error of the challenger is less than the tree's
@@ -76,29 +76,29 @@ cdef struct RowTally:
 cdef class TargetTables:
     cdef readonly Py_ssize_t targets
     cdef readonly object record_table
-    cdef readonly object blend_table
+    cdef readonly object stack_table
     cdef readonly object layer_table
     cdef readonly object error_table   # of each tree and target; empty for one target
     cdef TargetRecord* records
-    cdef double* blends
+    cdef double* stacks
     cdef LayerState* layers
     cdef TreeError* errors
     cdef char* has_seen_target                      # whether a tree has learned a y of a target
-    cdef MemberPredictions* room                    # for what is said of a row that is learned
-    cdef object heard_table
+    cdef MemberPredictions* room                    # for predictions of a row that is learned
+    cdef object seen_table
     cdef object room_table
 
 
 cdef class Members:
     cdef readonly list trees           # kernels: the members, and then the reserve
     cdef readonly Py_ssize_t members
-    cdef Py_ssize_t asked              # trees that have a say in predictions
+    cdef Py_ssize_t predicting              # trees that predict
     cdef readonly double rows
     cdef readonly double weight
     cdef readonly Py_ssize_t targets
     cdef readonly TargetTables tables  # what is known of each of them
     cdef readonly double looked_at     # rows when it was last looked who should be replaced
-    cdef readonly double lead          # of the challenger: faded sum of what its squared errors
+    cdef readonly double lead          # of the challenger: weighted sum of what its squared errors
     cdef readonly double lead_square   # are less than the tree's, and of the squares of that
     cdef readonly double gain          # the same of the last tree, against what was predicted
     cdef readonly double gain_square
@@ -109,45 +109,48 @@ cdef class Members:
     cdef readonly bint tracking
     cdef readonly object tree_table
     cdef readonly object detector_table
-    cdef readonly Notes notes          # the pending predictions
+    cdef readonly PendingPredictions pending          # the pending predictions
     cdef readonly double lifetime      # rows after which the reserve starts over
     cdef readonly list events          # the latest trees that took the place of others
     cdef EnsembleRules rules
     cdef TreeRecord* records
     cdef TargetRecord* of_targets
     cdef Detector* detector            # of larger errors
-    cdef bint all_heard                # whether each tree has learned a y of each target
-    cdef object new_notes
+    cdef bint all_seen                # whether each tree has learned a y of each target
+    cdef object new_pending
 
-    cdef BlendRules blend_rules(self) noexcept nogil
+    cdef StackRules stack_rules(self) noexcept nogil
     cdef void use_targets(self, TargetTables tables) noexcept
-    cdef void hear(self, Py_ssize_t tree, const double* y) noexcept nogil
-    cdef void count_heard(self) noexcept nogil
-    cdef void say_together(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil
-    cdef void speak_for_others(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil
+    cdef void mark_seen(self, Py_ssize_t tree, const double* y) noexcept nogil
+    cdef void check_all_seen(self) noexcept nogil
+    cdef void combine(self, Py_ssize_t target, MemberPredictions* predicted) noexcept nogil
+    cdef void fill_unseen(self, Py_ssize_t target, MemberPredictions* predicted) noexcept nogil
     cdef double challenger_share(self, Py_ssize_t target) noexcept nogil
-    cdef void take_down(self, const MemberPredictions* said, double* note) noexcept nogil
-    cdef void take_down_target(
-        self, Py_ssize_t target, const MemberPredictions* said, double* note
+    cdef void store_prediction(
+        self, const MemberPredictions* predicted, double* stored
     ) noexcept nogil
-    cdef const double* recall(
+    cdef void store_target(
+        self, Py_ssize_t target, const MemberPredictions* predicted, double* stored
+    ) noexcept nogil
+    cdef const double* take_pending(
         self, const MemberPredictions* now, const double* row, uint64_t key, bint at_once
     ) noexcept nogil
-    cdef bint set_then(
-        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now,
+    cdef bint set_issued(
+        self, Py_ssize_t target, const double* stored, bint at_once, const MemberPredictions* now,
         MemberPredictions* then,
     ) noexcept nogil
-    cdef void take_labels(
+    cdef void score_row(
         self, const double* row, const double* y, double w, uint64_t key, bint at_once
     ) noexcept nogil
-    cdef void take_label(
-        self, Py_ssize_t target, double y, double w, const double* note, bint at_once,
+    cdef void score_target(
+        self, Py_ssize_t target, double y, double w, const double* stored, bint at_once,
         RowTally* tally,
     ) noexcept nogil
-    cdef void judge_trees(
-        self, Py_ssize_t target, const MemberPredictions* said, double y, double w, RowTally* tally
+    cdef void score_trees(
+        self, Py_ssize_t target, const MemberPredictions* predicted, double y, double w,
+        RowTally* tally
     ) noexcept nogil
     cdef void watch(self, const RowTally* tally, double w) noexcept nogil
-    cdef void tidy_notes(self) noexcept
-    cdef void forget_notes(self) noexcept
-    cdef void move_notes(self, Py_ssize_t place) noexcept nogil
+    cdef void shrink_pending(self) noexcept
+    cdef void drop_pending(self) noexcept
+    cdef void move_pending(self, Py_ssize_t place) noexcept nogil

@@ -3,26 +3,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.tree._kernel import TreeKernel
 
 FloatArray = NDArray[np.float64]
 
-def note_doubles(trees: int, targets: int = 1) -> int: ...
+def pending_doubles(trees: int, targets: int = 1) -> int: ...
 def bytes_of_a_target(trees: int) -> int: ...
 def fresh_errors(trees: int, targets: int) -> FloatArray: ...
 
 class TargetTables:
     targets: int
     record_table: NDArray[Any]
-    blend_table: FloatArray
+    stack_table: FloatArray
     layer_table: FloatArray
     error_table: FloatArray
     def __init__(
         self,
         trees: int,
         record_table: NDArray[Any],
-        blend_table: FloatArray,
+        stack_table: FloatArray,
         layer_table: FloatArray,
         error_table: FloatArray,
     ) -> None: ...
@@ -48,10 +48,10 @@ class Members:
     targets: int
     tables: TargetTables
     tree_table: NDArray[Any]
-    blend_table: FloatArray
+    stack_table: FloatArray
     layer_table: FloatArray
     detector_table: FloatArray
-    notes: Notes | None
+    pending: PendingPredictions | None
     lifetime: float
     events: list[dict[str, Any]]
     def fresh_targets(self, targets: int) -> TargetTables: ...

@@ -1,9 +1,8 @@
-"""The trees of an ensemble: what is known of them, what they say together, and how that is judged.
+"""The trees of an ensemble: their records, their combined prediction, and their scores.
 
-With several targets, all that concerns predictions is there for each: range of y, errors and
-the weights of trees, and the last layer. Who is replaced is decided for all together, by squared
-errors as shares of each target's variance. A tree that has not learned a y of some target yet has
-nothing to say of it: for that target it counts as saying what the others do.
+With several targets, each has its own range of y, errors and weights of trees, and error-correction
+layer. Replacements are decided for all targets together, by squared errors as shares of each
+target's variance. A tree that has not learned a y of a target yet predicts the mean of the others.
 """
 
 import numpy as np
@@ -11,15 +10,16 @@ from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from sapwood.corrector._blend cimport (
-    BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend, weights_of,
+from sapwood.corrector._stacking cimport (
+    StackRules, stack_doubles, stacked, score_stack, solve_stack, start_stack, weights_of,
 )
 from sapwood.corrector._evidence cimport LATE
 from sapwood.corrector._layer cimport (
-    CorrectedPrediction, follow, issued, judge, layer_rules, say, start_layer,
+    CorrectedPrediction, issued_prediction, layer_rules, predict_layer, score_layer, start_layer,
+    update_layer,
 )
 from sapwood.corrector._pending cimport (
-    LEAST_ROOM, count_at_once, count_blanks, is_id, take_blank,
+    LEAST_ROOM, count_immediate, count_unrecorded, is_id, take_unrecorded,
 )
 from sapwood.drift._detector cimport SHIFTS, Detector, Found, see
 from sapwood.tree._guard cimport held_near
@@ -30,45 +30,45 @@ from sapwood.ensemble.layout import RULES, TARGET_RECORD, TREE_RECORD
 DETECTOR_DOUBLES = sizeof(Detector) // sizeof(double)
 
 cdef enum:
-    STACK = 0  # members weighted by a blend around their mean
+    STACK = 0  # members stacked around their mean
     DUEL = 1   # a tree and its challenger, by their errors
     SWEEPS = 2  # by which the weights of members are improved, each time
 
-# The stack's weights are computed again after so many rows, and after each of the first.
-cdef Py_ssize_t SETTLING_ROWS = 10
-# What is left a row later of the sums by which a challenger is ahead.
+# Weights are computed again after so many rows, and after each of the first rows.
+cdef Py_ssize_t SOLVING_ROWS = 10
+# The decay per row of the sums that compare a challenger with the tree.
 cdef double LEAD_FADE = 0.999
 # Within which a lead is held, so that its square is finite, whatever the weight of its row.
 cdef double LARGEST_LEAD = 1e120
-# The evidence at which errors are said to have become larger; rows before a tree is compared with
-# what was predicted, as it has hardly begun.
+# The evidence for larger errors that counts as a drift; rows before a new tree is compared with
+# issued predictions.
 cdef double ALARM = 1e6
 cdef double HARDLY_BEGUN = 100.0
 # A target whose variance is less has none; and no error is a larger share of a variance.
 cdef double LEAST_VARIANCE = 1e-200
 cdef double MOST_SHARE = 1e12
 
-cdef Py_ssize_t SAYING_DOUBLES = sizeof(CorrectedPrediction) // sizeof(double)
+cdef Py_ssize_t CORRECTED_DOUBLES = sizeof(CorrectedPrediction) // sizeof(double)
 
 
-def note_doubles(Py_ssize_t trees, Py_ssize_t targets=1):
-    """Return how many doubles a note of what so many trees said of some targets has."""
-    return note_size(trees) if targets == 1 else 1 + targets * note_size(trees)
+def pending_doubles(Py_ssize_t trees, Py_ssize_t targets=1):
+    """Return how many doubles a pending prediction of so many trees and targets has."""
+    return pending_size(trees) if targets == 1 else 1 + targets * pending_size(trees)
 
 
-cdef inline Py_ssize_t note_size(Py_ssize_t trees) noexcept nogil:
-    """Doubles of what was said of a target."""
-    return SAYING_DOUBLES + 2 + trees
+cdef inline Py_ssize_t pending_size(Py_ssize_t trees) noexcept nogil:
+    """Doubles of the pending predictions of a target."""
+    return CORRECTED_DOUBLES + 2 + trees
 
 
 def bytes_of_a_target(Py_ssize_t trees):
-    """Return what an ensemble of so many trees keeps of each of several targets, notes aside."""
-    tables = TARGET_RECORD.itemsize + 8 * blend_doubles(trees - 1) + fresh_layer().nbytes
+    """Return the bytes for each of several targets, without pending predictions."""
+    tables = TARGET_RECORD.itemsize + 8 * stack_doubles(trees - 1) + fresh_layer().nbytes
     return tables + trees * (sizeof(TreeError) + 1) + sizeof(MemberPredictions)
 
 
 cdef class TargetTables:
-    """What an ensemble knows of its targets, and of what trees say of them.
+    """Records of the targets of an ensemble, and of the predictions of its trees.
 
     Parameters
     ----------
@@ -76,14 +76,15 @@ cdef class TargetTables:
         How many there are.
     record_table : array of TARGET_RECORD
         One for each target.
-    blend_table, layer_table : array
-        The weights of trees and the last layer, of one target after the other.
+    stack_table, layer_table : array
+        The weights of trees and the error-correction layers, one target after the other.
     error_table : array of float, shape (trees, targets, 2)
-        Faded squared errors and weights; of one target none, as the records of trees have them.
+        Exponentially weighted squared errors and weights; empty for one target, as the records of
+        trees contain them.
     """
 
     def __init__(
-        self, Py_ssize_t trees, record_table, double[::1] blend_table, double[::1] layer_table,
+        self, Py_ssize_t trees, record_table, double[::1] stack_table, double[::1] layer_table,
         error_table,
     ):
         cdef Py_ssize_t targets = len(record_table)
@@ -93,40 +94,40 @@ cdef class TargetTables:
         cdef double[::1] errors = error_table.reshape(-1)
         if len(errors) != (2 * trees * targets if targets > 1 else 0):
             raise ValueError("there are not as many errors as trees and targets")
-        if len(blend_table) != targets * blend_doubles(trees - 1):
+        if len(stack_table) != targets * stack_doubles(trees - 1):
             raise ValueError("there are not as many weights as trees and targets")
         if len(layer_table) != targets * len(fresh_layer()):
             raise ValueError("there is not a corrector for each target")
         self.targets, self.record_table, self.error_table = targets, record_table, error_table
-        self.blend_table, self.layer_table = blend_table.base, layer_table.base
-        self.heard_table, self.room_table = has_seen_target.base, room.base
+        self.stack_table, self.layer_table = stack_table.base, layer_table.base
+        self.seen_table, self.room_table = has_seen_target.base, room.base
         self.records = <TargetRecord*>&records[0]
-        self.blends, self.layers = &blend_table[0], <LayerState*>&layer_table[0]
+        self.stacks, self.layers = &stack_table[0], <LayerState*>&layer_table[0]
         self.errors = <TreeError*>&errors[0] if targets > 1 else NULL
         self.has_seen_target, self.room = &has_seen_target[0], <MemberPredictions*>&room[0]
 
 
 cdef class Members:
-    """Trees, and what they say together.
+    """The trees of an ensemble and their combined prediction.
 
     Parameters
     ----------
     rules : record
         As in `sapwood.ensemble.rules`.
     trees : list of TreeKernel
-        All of them empty: the members, and last the one that waits to replace one of them.
+        All of them empty: the members, and last the candidate that may replace one of them.
     tree_table : array of TREE_RECORD
         What is known of each of them.
     tracking : bool
-        Whether there is a last layer.
-    new_notes : callable
-        Makes a memory of what was said until labels come, for so many targets.
+        Whether there is an error-correction layer.
+    new_pending : callable
+        Returns a store of pending predictions for so many targets.
     lifetime : float
-        The rows after which the reserve starts anew, if it has not replaced anybody.
+        The rows after which the candidate is reset, unless it has replaced a tree.
     """
 
     def __init__(
-        self, rules, list trees, tree_table, bint tracking, new_notes, double lifetime
+        self, rules, list trees, tree_table, bint tracking, new_pending, double lifetime
     ):
         cdef const unsigned char[::1] rule_bytes = np.frombuffer(rules.tobytes(), np.uint8)
         sizes = sizeof(EnsembleRules), sizeof(TreeRecord), sizeof(TargetRecord)
@@ -136,25 +137,25 @@ cdef class Members:
             raise ValueError(f"there cannot be {len(trees)} trees")
         memcpy(&self.rules, &rule_bytes[0], sizeof(EnsembleRules))
         self.trees, self.members = trees, len(trees) - 1
-        self.tracking, self.new_notes = tracking, new_notes
+        self.tracking, self.new_pending = tracking, new_pending
         if tracking:
-            self.notes = new_notes(1)
+            self.pending = new_pending(1)
         self.lifetime, self.events = lifetime, []
-        # A reserve has no say in a stack, but is judged by what it would have said.
-        self.asked = len(trees) if tracking or self.rules.combine == DUEL else self.members
+        # The candidate has no weight in a stack; its predictions are only scored.
+        self.predicting = len(trees) if tracking or self.rules.combine == DUEL else self.members
         self.use_tables(tree_table, self.fresh_targets(1), np.zeros(DETECTOR_DOUBLES))
 
     # -- tables ---------------------------------------------------------------------------------
 
     def fresh_targets(self, Py_ssize_t targets):
         """Return the tables of so many targets, of which nothing is known."""
-        cdef double[::1] blend = np.zeros(blend_doubles(self.members))
-        cdef BlendRules blend_rules = self.blend_rules()
-        start_blend(&blend[0], self.members, &blend_rules)
+        cdef double[::1] stack = np.zeros(stack_doubles(self.members))
+        cdef StackRules stack_rules = self.stack_rules()
+        start_stack(&stack[0], self.members, &stack_rules)
         return TargetTables(
             len(self.trees),
             np.zeros(targets, TARGET_RECORD),
-            np.tile(blend.base, targets),
+            np.tile(stack.base, targets),
             np.tile(fresh_layer(), targets),
             fresh_errors(len(self.trees), targets),
         )
@@ -171,7 +172,7 @@ cdef class Members:
 
     cdef void use_targets(self, TargetTables tables) noexcept:
         self.tables, self.targets, self.of_targets = tables, tables.targets, tables.records
-        self.count_heard()
+        self.check_all_seen()
 
     def use_trees(
         self, list trees, tree_table, TargetTables tables not None, detector, double lifetime,
@@ -180,9 +181,9 @@ cdef class Members:
         """Take over trees that were saved, and what was known of them."""
         if len(trees) != len(self.trees):
             raise ValueError(f"there are {len(trees)} trees, not {len(self.trees)}")
-        set_heard(tables, trees)
+        set_seen(tables, trees)
         if self.tracking and tables.targets != self.targets:
-            self.notes = self.new_notes(tables.targets)
+            self.pending = self.new_pending(tables.targets)
         self.trees, self.lifetime, self.events = trees, lifetime, events
         self.use_tables(tree_table, tables, detector)
 
@@ -212,42 +213,42 @@ cdef class Members:
 
     @property
     def usual(self):
-        """The faded mean squared error of one target; 0 of several."""
+        """The exponentially weighted mean squared error of one target; 0 of several."""
         return self.of_targets.usual if self.targets == 1 else 0.0
 
     @property
-    def blend_table(self):
+    def stack_table(self):
         """The sums and weights by which members are combined, of one target after the other."""
-        return self.tables.blend_table
+        return self.tables.stack_table
 
     @property
     def layer_table(self):
-        """The last layers, of one target after the other."""
+        """The error-correction layers, of one target after the other."""
         return self.tables.layer_table
 
-    cdef BlendRules blend_rules(self) noexcept nogil:
-        return BlendRules(
+    cdef StackRules stack_rules(self) noexcept nogil:
+        return StackRules(
             self.rules.fade, self.rules.precision, self.rules.centre, self.rules.most
         )
 
     def has_seen_target(self, Py_ssize_t target):
         """Return of each tree whether it has learned a y of a target."""
         cdef Py_ssize_t tree
-        return [bool(has_heard(self, tree, target)) for tree in range(self.members + 1)]
+        return [bool(has_seen(self, tree, target)) for tree in range(self.members + 1)]
 
-    cdef void hear(self, Py_ssize_t tree, const double* y) noexcept nogil:
+    cdef void mark_seen(self, Py_ssize_t tree, const double* y) noexcept nogil:
         """Note of which targets a tree has just learned a y."""
         cdef Py_ssize_t target
         for target in range(self.targets):
             if y[target] == y[target]:
                 self.tables.has_seen_target[tree * self.targets + target] = 1
 
-    cdef void count_heard(self) noexcept nogil:
+    cdef void check_all_seen(self) noexcept nogil:
         """See whether each tree has learned a y of each target."""
         cdef Py_ssize_t place
-        self.all_heard = self.targets > 1
+        self.all_seen = self.targets > 1
         for place in range((self.members + 1) * self.targets):
-            self.all_heard = self.all_heard and self.tables.has_seen_target[place]
+            self.all_seen = self.all_seen and self.tables.has_seen_target[place]
 
     def error_shares(self):
         """Return the squared errors of each tree lately, of each target, as shares of its variance.
@@ -268,63 +269,66 @@ cdef class Members:
                         )
         return shares.base
 
-    # -- what is said ---------------------------------------------------------------------------
+    # -- predictions ----------------------------------------------------------------------------
 
-    cdef void say_together(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil:
-        """Say what comes of what the trees said of a target."""
+    cdef void combine(self, Py_ssize_t target, MemberPredictions* predicted) noexcept nogil:
+        """Combine and correct the predictions of the trees for a target."""
         cdef const TargetRecord* record = self.of_targets + target
         cdef Py_ssize_t tree
         cdef double share
-        said.rows = self.rows
-        if self.targets > 1 and not self.all_heard:
-            self.speak_for_others(target, said)
+        predicted.rows = self.rows
+        if self.targets > 1 and not self.all_seen:
+            self.fill_unseen(target, predicted)
         if record.rows == record.begun:
             # But for the first tree, all have yet to learn.
-            memset(&said.saying, 0, sizeof(CorrectedPrediction))
-            said.base = said.together = said.saying.prediction = said.issued = said.trees[0]
-            said.saying.known = record.rows
+            memset(&predicted.corrected, 0, sizeof(CorrectedPrediction))
+            predicted.base = predicted.combined = predicted.issued = predicted.trees[0]
+            predicted.corrected.prediction = predicted.issued
+            predicted.corrected.known = record.rows
             return
         if self.rules.combine == DUEL:
             share = self.challenger_share(target)
-            said.base = said.trees[0]
-            said.together = said.base + share * (said.trees[1] - said.base)
+            predicted.base = predicted.trees[0]
+            predicted.combined = predicted.base + share * (predicted.trees[1] - predicted.base)
         else:
-            said.base = 0.0
+            predicted.base = 0.0
             for tree in range(self.members):
-                said.base += said.trees[tree]
-            said.base /= self.members
-            said.together = blended(blend_of(self, target), self.members, said.base, said.trees)
-        said.saying.prediction, said.saying.known = said.together, record.rows
-        said.issued = said.together
-        if self.tracking:
-            say(
-                self.tables.layers + target, layer_rules(), said.together, record.rows,
-                &said.saying,
+                predicted.base += predicted.trees[tree]
+            predicted.base /= self.members
+            predicted.combined = stacked(
+                stack_of(self, target), self.members, predicted.base, predicted.trees
             )
-            said.issued = issued(self.tables.layers + target, &said.saying)
+        predicted.corrected.prediction, predicted.corrected.known = predicted.combined, record.rows
+        predicted.issued = predicted.combined
+        if self.tracking:
+            predict_layer(
+                self.tables.layers + target, layer_rules(), predicted.combined, record.rows,
+                &predicted.corrected,
+            )
+            predicted.issued = issued_prediction(self.tables.layers + target, &predicted.corrected)
 
-    cdef void speak_for_others(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil:
-        """Let trees that know nothing of a target say what those do that know it.
+    cdef void fill_unseen(self, Py_ssize_t target, MemberPredictions* predicted) noexcept nogil:
+        """Set the predictions of trees that have not seen a target to the mean of the others.
 
-        Where none does any more, as all others were replaced, that is the mean of its y.
+        If all trees that had seen it were replaced, that is the mean of its y.
         """
         cdef Py_ssize_t tree, known = 0
         cdef double others = 0.0
-        for tree in range(self.asked):
-            # The tree that waits is asked if no member knows.
-            if has_heard(self, tree, target) and (tree < self.members or known == 0):
-                others += said.trees[tree]
+        for tree in range(self.predicting):
+            # The candidate counts only if no member has seen it.
+            if has_seen(self, tree, target) and (tree < self.members or known == 0):
+                others += predicted.trees[tree]
                 known += 1
         if known:
             others /= known
         else:
             others = self.of_targets[target].first + self.of_targets[target].mean
         for tree in range(self.members + 1):
-            if not has_heard(self, tree, target):
-                said.trees[tree] = others
+            if not has_seen(self, tree, target):
+                predicted.trees[tree] = others
 
     cdef double challenger_share(self, Py_ssize_t target) noexcept nogil:
-        """The share of the challenger, once it is old enough: by both errors to the power -4."""
+        """The share of the challenger, once it is old enough: errors to the power of -4."""
         cdef const TreeError* main = error_of(self, 0, target)
         cdef const TreeError* other = error_of(self, 1, target)
         cdef double ratio
@@ -337,7 +341,7 @@ cdef class Members:
         return 1.0 / (1.0 + ratio * ratio)
 
     def weights(self, Py_ssize_t target=0):
-        """Return the share of each tree in what they say together of a target."""
+        """Return the weight of each tree in the combined prediction of a target."""
         cdef Py_ssize_t place
         cdef double share, rest = 1.0
         if not 0 <= target < self.targets:
@@ -345,139 +349,141 @@ cdef class Members:
         if self.rules.combine == DUEL:
             share = self.challenger_share(target)
             return [1.0 - share, share]
-        shares = [weights_of(blend_of(self, target))[place] for place in range(self.members)]
+        shares = [weights_of(stack_of(self, target))[place] for place in range(self.members)]
         rest -= sum(shares)
         return [share + rest / self.members for share in shares] + [0.0]
 
-    # -- notes ----------------------------------------------------------------------------------
+    # -- pending predictions --------------------------------------------------------------------
 
-    cdef void take_down(self, const MemberPredictions* said, double* note) noexcept nogil:
-        """Write down what was said of a row; how many labels were known comes first."""
+    cdef void store_prediction(
+        self, const MemberPredictions* predicted, double* stored
+    ) noexcept nogil:
+        """Store the predictions of a row, after the number of known labels."""
         cdef Py_ssize_t target
         if self.targets == 1:
-            self.take_down_target(0, said, note)
+            self.store_target(0, predicted, stored)
             return
-        note[0] = self.rows
-        note += 1
+        stored[0] = self.rows
+        stored += 1
         for target in range(self.targets):
-            self.take_down_target(target, said + target, note)
-            note += note_size(self.members + 1)
+            self.store_target(target, predicted + target, stored)
+            stored += pending_size(self.members + 1)
 
-    cdef void take_down_target(
-        self, Py_ssize_t target, const MemberPredictions* said, double* note
+    cdef void store_target(
+        self, Py_ssize_t target, const MemberPredictions* predicted, double* stored
     ) noexcept nogil:
-        """Write down what was said of a target; nothing if no y of it was learned."""
+        """Store the predictions of a target; zeros if no y of it was learned."""
         cdef Py_ssize_t tree
         if self.of_targets[target].rows == self.of_targets[target].begun:
-            memset(note, 0, note_size(self.members + 1) * sizeof(double))
+            memset(stored, 0, pending_size(self.members + 1) * sizeof(double))
             return
-        (<CorrectedPrediction*>note)[0] = said.saying
-        note += SAYING_DOUBLES
-        note[0], note[1] = said.base, said.together
+        (<CorrectedPrediction*>stored)[0] = predicted.corrected
+        stored += CORRECTED_DOUBLES
+        stored[0], stored[1] = predicted.base, predicted.combined
         for tree in range(self.members + 1):
-            note[2 + tree] = said.trees[tree]
+            stored[2 + tree] = predicted.trees[tree]
 
-    cdef const double* recall(
+    cdef const double* take_pending(
         self, const MemberPredictions* now, const double* row, uint64_t key, bint at_once
     ) noexcept nogil:
-        """The note about what was said when a row was predicted, or NULL."""
+        """Take the pending prediction of a row, or NULL."""
         cdef const double* found
         if not self.tracking:
             return NULL
-        if self.notes.count > 0:
+        if self.pending.count > 0:
             if at_once:
-                self.take_down(now, self.notes.leave(key))
-            found = self.notes.take(key, self.rows, row)
+                self.store_prediction(now, self.pending.put(key))
+            found = self.pending.take(key, self.rows, row)
             if found != NULL:
                 return found
         if at_once:
-            count_at_once(self.notes)
-        elif self.notes.count == 0 and not is_id(key):
-            take_blank(self.notes)
+            count_immediate(self.pending)
+        elif self.pending.count == 0 and not is_id(key):
+            take_unrecorded(self.pending)
         return NULL
 
-    cdef bint set_then(
-        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now,
+    cdef bint set_issued(
+        self, Py_ssize_t target, const double* stored, bint at_once, const MemberPredictions* now,
         MemberPredictions* then,
     ) noexcept nogil:
-        """Set what was said of a target when a row was predicted; what is said now if it never was.
+        """Set the issued predictions of a target; the current ones if none were issued.
 
-        Returns whether it was predicted, if only now.
+        Returns whether the row was predicted before it is learned, if only now.
         """
         cdef Py_ssize_t tree
         cdef double rows
         then[0] = now[0]
-        if note == NULL:
+        if stored == NULL:
             return at_once
-        rows = note[0]
+        rows = stored[0]
         if self.targets > 1:
-            note += 1 + target * note_size(self.members + 1)
-            if note[0] == 0.0:
+            stored += 1 + target * pending_size(self.members + 1)
+            if stored[0] == 0.0:
                 return at_once
-        then.saying, then.rows = (<const CorrectedPrediction*>note)[0], rows
-        note += SAYING_DOUBLES
-        then.base, then.together = note[0], note[1]
+        then.corrected, then.rows = (<const CorrectedPrediction*>stored)[0], rows
+        stored += CORRECTED_DOUBLES
+        then.base, then.combined = stored[0], stored[1]
         for tree in range(self.members + 1):
             if self.records[tree].born < rows:
-                then.trees[tree] = note[2 + tree]
+                then.trees[tree] = stored[2 + tree]
         return True
 
-    cdef void tidy_notes(self) noexcept:
-        """Give back what the memory of what was said does not need."""
-        if self.tracking and self.notes.room > LEAST_ROOM:
-            self.notes.tidy()
+    cdef void shrink_pending(self) noexcept:
+        """Free the unused memory of pending predictions."""
+        if self.tracking and self.pending.room > LEAST_ROOM:
+            self.pending.shrink()
 
-    cdef void forget_notes(self) noexcept:
-        """Forget what was said, but not that labels are to come."""
+    cdef void drop_pending(self) noexcept:
+        """Drop all pending predictions; their labels still count as expected."""
         if self.tracking:
-            count_blanks(self.notes, self.notes.count)
-            while self.notes.count > 0:
-                self.notes.forget_first()
+            count_unrecorded(self.pending, self.pending.count)
+            while self.pending.count > 0:
+                self.pending.drop_oldest()
 
-    cdef void move_notes(self, Py_ssize_t place) noexcept nogil:
-        """Let what the last tree said be remembered as said by the one whose place it takes."""
-        cdef double* note
+    cdef void move_pending(self, Py_ssize_t place) noexcept nogil:
+        """Move the pending predictions of the candidate to the place that it takes."""
+        cdef double* stored
         cdef int64_t number
         cdef Py_ssize_t _target
         if not self.tracking:
             return
-        for number in range(self.notes.first, self.notes.next):
-            note = self.notes.contents + (number & (self.notes.room - 1)) * self.notes.width
-            note += SAYING_DOUBLES + 2 + (self.targets > 1)
+        for number in range(self.pending.first, self.pending.next):
+            stored = self.pending.contents + (number & (self.pending.room - 1)) * self.pending.width
+            stored += CORRECTED_DOUBLES + 2 + (self.targets > 1)
             for _target in range(self.targets):
-                note[place] = note[self.members]
-                note += note_size(self.members + 1)
+                stored[place] = stored[self.members]
+                stored += pending_size(self.members + 1)
 
-    # -- how it is judged -----------------------------------------------------------------------
+    # -- scores ---------------------------------------------------------------------------------
 
-    cdef void take_labels(
+    cdef void score_row(
         self, const double* row, const double* y, double w, uint64_t key, bint at_once
     ) noexcept nogil:
-        """Judge what was said of a row, which is in the tables' room, by its labels."""
-        cdef const double* note = NULL
+        """Score the predictions of a row, which are in the tables' buffer, by its labels."""
+        cdef const double* stored = NULL
         cdef RowTally tally
         cdef Py_ssize_t target
         memset(&tally, 0, sizeof(RowTally))
         if self.rows > self.begun:
-            note = self.recall(self.tables.room, row, key, at_once)
+            stored = self.take_pending(self.tables.room, row, key, at_once)
         elif self.tracking and not at_once and not is_id(key):
-            take_blank(self.notes)
+            take_unrecorded(self.pending)
         for target in range(self.targets):
             if y[target] == y[target]:
-                self.take_label(target, y[target], w, note, at_once, &tally)
+                self.score_target(target, y[target], w, stored, at_once, &tally)
         self.watch(&tally, w)
         self.rows += 1.0
         self.weight += w
 
-    cdef void take_label(
-        self, Py_ssize_t target, double y, double w, const double* note, bint at_once,
+    cdef void score_target(
+        self, Py_ssize_t target, double y, double w, const double* stored, bint at_once,
         RowTally* tally,
     ) noexcept nogil:
-        """Judge what was said of a target.
+        """Score the predictions of a target.
 
-        If it was never predicted, trees are judged by what they say now; the last layer is not, as
-        it would seem to follow more closely than it will. If it was, a tree that has begun since
-        is not judged: what it says now would seem better than what others said then.
+        If the row was never predicted, trees are scored by their current predictions. The
+        error-correction layer is not scored then, as its current prediction is too good. If the row
+        was predicted, trees that began later are not scored, for the same reason.
         """
         cdef TargetRecord* record = self.of_targets + target
         cdef LayerState* layer = self.tables.layers + target
@@ -491,15 +497,15 @@ cdef class Members:
             start_layer(layer, layer_rules(), y)
         else:
             y = held_near(
-                y, now.saying.prediction, record.rows - record.begun, record.low, record.high,
+                y, now.corrected.prediction, record.rows - record.begun, record.low, record.high,
                 &record.usual,
             )
-            was_asked = self.set_then(target, note, at_once, now, &then)
-            self.judge_trees(target, &then, y, w, tally)
+            was_asked = self.set_issued(target, stored, at_once, now, &then)
+            self.score_trees(target, &then, y, w, tally)
             if self.tracking:
                 if was_asked:
-                    judge(layer, layer_rules(), &then.saying, y, w, record.rows)
-                follow(layer, now.together, y, w)
+                    score_layer(layer, layer_rules(), &then.corrected, y, w, record.rows)
+                update_layer(layer, now.combined, y, w)
         record.low = y if y < record.low else record.low
         record.high = y if y > record.high else record.high
         record.rows += 1.0
@@ -510,47 +516,48 @@ cdef class Members:
             record.mean += delta * share
             record.m2 += w * delta * delta * (1.0 - share)
 
-    cdef void judge_trees(
-        self, Py_ssize_t target, const MemberPredictions* said, double y, double w, RowTally* tally
+    cdef void score_trees(
+        self, Py_ssize_t target, const MemberPredictions* predicted, double y, double w,
+        RowTally* tally
     ) noexcept nogil:
-        """Judge what trees said of a target, by themselves and together."""
-        cdef BlendRules blend_rules = self.blend_rules()
+        """Score the predictions of trees for a target, and the combined prediction."""
+        cdef StackRules stack_rules = self.stack_rules()
         cdef const TargetRecord* record = self.of_targets + target
         cdef double unit = unit_of(self, target), error, other
         cdef Py_ssize_t tree
         cdef TreeError* errors
         for tree in range(self.members + 1):
-            if said.rows > self.records[tree].born and has_heard(self, tree, target):
+            if predicted.rows > self.records[tree].born and has_seen(self, tree, target):
                 errors = error_of(self, tree, target)
-                error = y - said.trees[tree]
+                error = y - predicted.trees[tree]
                 errors.square = self.rules.error_fade * errors.square + w * error * error
                 errors.weight = self.rules.error_fade * errors.weight + w
         if self.rules.combine == STACK:
-            judge_blend(
-                blend_of(self, target), self.members, &blend_rules, said.base, said.trees,
-                said.together, y, w, 1.0,
+            score_stack(
+                stack_of(self, target), self.members, &stack_rules, predicted.base, predicted.trees,
+                predicted.combined, y, w, 1.0,
             )
             if (
-                record.rows - record.begun < SETTLING_ROWS
-                or <Py_ssize_t>record.rows % SETTLING_ROWS == 0
+                record.rows - record.begun < SOLVING_ROWS
+                or <Py_ssize_t>record.rows % SOLVING_ROWS == 0
             ):
-                settle_blend(blend_of(self, target), self.members, &blend_rules, SWEEPS)
+                solve_stack(stack_of(self, target), self.members, &stack_rules, SWEEPS)
         if unit == 0.0:
             return
-        error = y - said.saying.prediction
+        error = y - predicted.corrected.prediction
         tally.judged += 1
         tally.error += fabs(error) if self.targets == 1 else sqrt(share_of(error, unit))
-        if not has_heard(self, self.members, target):
+        if not has_seen(self, self.members, target):
             return
-        other = y - said.trees[self.members]
-        if self.rules.combine == DUEL and said.rows > self.records[1].born:
+        other = y - predicted.trees[self.members]
+        if self.rules.combine == DUEL and predicted.rows > self.records[1].born:
             tally.has_lead = True
             if self.targets == 1:
-                tally.lead = (y - said.trees[0]) * (y - said.trees[0]) - other * other
+                tally.lead = (y - predicted.trees[0]) * (y - predicted.trees[0]) - other * other
             else:
-                tally.lead += share_of(y - said.trees[0], unit) - share_of(other, unit)
-        # Only of rows that the last tree was asked for when they were predicted.
-        if said.rows >= self.records[self.members].born + HARDLY_BEGUN:
+                tally.lead += share_of(y - predicted.trees[0], unit) - share_of(other, unit)
+        # Only rows for which the candidate predicted when they were predicted.
+        if predicted.rows >= self.records[self.members].born + HARDLY_BEGUN:
             tally.has_gain = True
             if self.targets == 1:
                 tally.gain = error * error - other * other
@@ -558,7 +565,7 @@ cdef class Members:
                 tally.gain += share_of(error, unit) - share_of(other, unit)
 
     cdef void watch(self, const RowTally* tally, double w) noexcept nogil:
-        """See whether errors become larger, and whether the last tree would have erred less."""
+        """Detect larger errors, and compare the candidate with the issued predictions."""
         cdef double error
         cdef Found found
         if tally.judged == 0:
@@ -574,11 +581,11 @@ cdef class Members:
         if tally.has_gain:
             add_lead(tally.gain, w, &self.gain, &self.gain_square)
 
-    # -- who is replaced --------------------------------------------------------------------------
+    # -- replacement ------------------------------------------------------------------------------
 
     @property
     def worth(self):
-        """What a label is worth as evidence: 1 if it comes at once, less the later it does."""
+        """The weight of a label as evidence: 1 if it is immediate, less the later it arrives."""
         cdef Py_ssize_t target, known = 0
         cdef double lateness = 0.0
         if not self.tracking:
@@ -593,12 +600,12 @@ cdef class Members:
         self, double lifetime, list events not None, list trees=None, table=None, errors=None,
         bint anew=False,
     ):
-        """Remember that it was looked, and let who has earned it take another's place.
+        """End a look at the trees, and replace them if the caller has decided so.
 
         Parameters
         ----------
         lifetime : float
-            The rows after which the reserve starts anew.
+            The rows after which the candidate is reset.
         events : list
             What has happened so far.
         trees : list of TreeKernel, optional
@@ -617,17 +624,17 @@ cdef class Members:
                 raise ValueError(f"there are {len(trees)} trees, not {len(self.trees)}")
             fresh = self.fresh_targets(self.targets) if anew else old
             new = TargetTables(
-                len(trees), old.record_table, fresh.blend_table, fresh.layer_table, errors
+                len(trees), old.record_table, fresh.stack_table, fresh.layer_table, errors
             )
-            set_heard(new, trees)
+            set_seen(new, trees)
             self.use_tables(
                 table, new, np.zeros(DETECTOR_DOUBLES) if anew else self.detector_table
             )
             for place in range(0 if anew else self.members):
                 if trees[place] is self.trees[self.members]:
-                    self.move_notes(place)
+                    self.move_pending(place)
             if anew:
-                self.forget_notes()
+                self.drop_pending()
                 self.begun = self.changed = self.rows
                 self.calm = self.stir = 0.0
                 for target in range(self.targets):
@@ -643,15 +650,15 @@ def fresh_errors(Py_ssize_t trees, Py_ssize_t targets):
     return np.zeros((trees if targets > 1 else 0, targets, 2))
 
 
-def set_heard(TargetTables tables not None, list trees not None):
+def set_seen(TargetTables tables not None, list trees not None):
     """Note of which targets trees have learned a y."""
     if tables.targets > 1:
         rows = np.array([tree.target_stream_table["rows"] for tree in trees])
-        tables.heard_table[:] = (rows > 0).reshape(-1)
+        tables.seen_table[:] = (rows > 0).reshape(-1)
 
 
-cdef inline double* blend_of(Members own, Py_ssize_t target) noexcept nogil:
-    return own.tables.blends + target * blend_doubles(own.members)
+cdef inline double* stack_of(Members own, Py_ssize_t target) noexcept nogil:
+    return own.tables.stacks + target * stack_doubles(own.members)
 
 
 cdef inline TreeError* error_of(Members own, Py_ssize_t tree, Py_ssize_t target) noexcept nogil:
@@ -661,15 +668,15 @@ cdef inline TreeError* error_of(Members own, Py_ssize_t tree, Py_ssize_t target)
     return own.tables.errors + tree * own.targets + target
 
 
-cdef inline bint has_heard(Members own, Py_ssize_t tree, Py_ssize_t target) noexcept nogil:
+cdef inline bint has_seen(Members own, Py_ssize_t tree, Py_ssize_t target) noexcept nogil:
     """Whether a tree has learned a y of a target."""
     if own.targets == 1:
         return own.rows > own.records[tree].born
-    return own.all_heard or own.tables.has_seen_target[tree * own.targets + target]
+    return own.all_seen or own.tables.has_seen_target[tree * own.targets + target]
 
 
 cdef inline double unit_of(Members own, Py_ssize_t target) noexcept nogil:
-    """One over the variance of a target, by which errors are judged together.
+    """One over the variance of a target, the unit in which errors are added.
 
     It is 1 of one target, and 0 of one of several whose variance is not known.
     """
@@ -680,7 +687,7 @@ cdef inline double unit_of(Members own, Py_ssize_t target) noexcept nogil:
 
 
 cdef inline void add_lead(double ahead, double w, double* lead, double* square) noexcept nogil:
-    """Add what another's squared error is less by, and the square of that, to what fades."""
+    """Add the difference of two squared errors, and its square, to weighted sums."""
     ahead = min(max(ahead, -LARGEST_LEAD), LARGEST_LEAD)
     lead[0] = LEAD_FADE * lead[0] + w * ahead
     square[0] = LEAD_FADE * square[0] + w * ahead * ahead

@@ -1,4 +1,4 @@
-"""Threads that do a task beside the one that asks for it."""
+"""Worker threads that run a task in parallel with their caller."""
 
 cdef extern from "pythread.h" nogil:
     ctypedef void* PyThread_type_lock

@@ -1,4 +1,4 @@
-"""Threads that do a task beside the one that asks for it, and wait for the next one.
+"""Worker threads that run a task in parallel with their caller, and wait for the next one.
 
 All ensembles of a process share them. Whoever needs some takes what is idle, and gives it back.
 Waiting for the end of a task cannot be interrupted, and needs no memory: a task that has begun is

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes, bytes_of_a_note
+from sapwood.corrector._pending import PendingPredictions, pending_bytes
 from sapwood.ensemble import ensemble_state, one_target
 from sapwood.ensemble._ensemble import EnsembleKernel
-from sapwood.ensemble._members import bytes_of_a_target, note_doubles
+from sapwood.ensemble._members import bytes_of_a_target, pending_doubles
 from sapwood.ensemble.layout import TREE_RECORD
 from sapwood.ensemble.renewal import Event, Renewal, mean_square
 from sapwood.ensemble.rules import MOST_COPIES, ROLES, EnsembleRules, poisson_thresholds
@@ -29,7 +29,7 @@ from sapwood.system import system
 from sapwood.tree import _memory, memory, pruning, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._pruning import commit_splits
-from sapwood.tree._schema_migration import Relay, SchemaMigration
+from sapwood.tree._schema_migration import SchemaMigration, TreeMigration
 from sapwood.tree.memory import LEAST_BYTES
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import TreeSettings
@@ -37,7 +37,7 @@ from sapwood.validation import FloatArray, Label
 
 __all__ = ["Ensemble", "Role", "checked_max_bytes"]
 
-KERNEL_BYTES = 16_384  # of an ensemble beside its trees and the names of features
+KERNEL_BYTES = 16_384  # of an ensemble without its trees and the names of features
 
 Listener = Callable[[Mapping[str, Any]], None]
 
@@ -105,7 +105,7 @@ class Ensemble(Regressor):
             table,
             {rate: poisson_thresholds(rate) for rate in rates},
             parameters["track"] == "auto",
-            self._new_notes,
+            self._new_pending,
             renewal(self._fresh, self._share_memory, self._tell),
             renewal.shortest,
             threads,
@@ -182,7 +182,7 @@ class Ensemble(Regressor):
 
     def _schema_migration(
         self, tree: TreeKernel, known: KnownFeatures, own: int, columns: memory.ColumnKinds
-    ) -> Relay:
+    ) -> TreeMigration:
         """Return what a tree becomes once more is known of the features, or raise ValueError."""
         try:
             return memory.relay(tree, self._features, known, own, columns)
@@ -244,19 +244,19 @@ class Ensemble(Regressor):
 
     # -- memory -------------------------------------------------------------------------------
 
-    def _new_notes(self, targets: int) -> Notes:
-        """Return a memory of what is said of targets; that of several is no larger than of one."""
+    def _new_pending(self, targets: int) -> PendingPredictions:
+        """Return a store of pending predictions, with the same bound for any number of targets."""
         trees = len(self._first_roles)
-        doubles, limit = note_doubles(trees, targets), self._max_bytes
-        most = memory.most_notes(limit, doubles)
-        while limit and most > 1 and most * bytes_of_a_note(doubles) > self._notes_bytes(trees):
+        doubles, limit = pending_doubles(trees, targets), self._max_bytes
+        most = memory.most_pending(limit, doubles)
+        while limit and most > 1 and most * pending_bytes(doubles) > self._notes_bytes(trees):
             most //= 2
-        return Notes(doubles, most)
+        return PendingPredictions(doubles, most)
 
     def _notes_bytes(self, trees: int) -> int:
         """Return the largest size of the memory of pending predictions."""
-        doubles = note_doubles(trees)
-        return memory.most_notes(self._max_bytes, doubles) * bytes_of_a_note(doubles)
+        doubles = pending_doubles(trees)
+        return memory.most_pending(self._max_bytes, doubles) * pending_bytes(doubles)
 
     def _bytes_for_each(self, features: Features, known: KnownFeatures) -> int:
         """Return what counts for each tree of what the ensemble keeps for all of them.
@@ -344,7 +344,7 @@ class Ensemble(Regressor):
     def _prune_tree(self, node: int, place: int) -> NDArray[np.int32]:
         tree = self._kernel.trees[place]
         places: NDArray[np.int32] = tree.write_locked(pruning.prune, tree, node)
-        # It is the count of which listeners were told.
+        # Listeners get this count.
         self._kernel.tree_table["leaves"][place] = tree.leaf_count
         return places
 
@@ -386,8 +386,8 @@ class Ensemble(Regressor):
 
     def _nbytes(self) -> int:
         trees = sum(_memory.nbytes(tree) for tree in self._kernel.trees)
-        notes = 0 if self._kernel.notes is None else self._kernel.notes.nbytes
-        return KERNEL_BYTES + notes + trees
+        pending = 0 if self._kernel.pending is None else self._kernel.pending.nbytes
+        return KERNEL_BYTES + pending + trees
 
     def _scored_trees(self) -> Sequence[TreeKernel]:
         trees: Sequence[TreeKernel] = self._kernel.trees[: self._kernel.members]
@@ -417,7 +417,7 @@ class Ensemble(Regressor):
         tree._reader = RowReader(tree._features)
         arrays = tree_state.kernel_arrays(kernel)
         copies = {name: array.copy() for name, array in arrays.items()}
-        pending = kernel.pending if kernel.pending >= 0 else None
+        pending = kernel.undecided if kernel.undecided >= 0 else None
         tree_state.fill_kernel(tree._kernel, tree._features, copies, pending)
         return tree
 
@@ -508,15 +508,15 @@ class Ensemble(Regressor):
     def _explained(self, x: dict[Any, Any], target: int) -> EnsembleExplanation:
         row = self._features.read_one(x, learn=False).matrix[0]
         kernel = self._kernel
-        said, weights, _, together, prediction = kernel.say(row, target)
-        # A tree that has learned nothing of the target yet says what the others do.
+        predicted, weights, _, together, prediction = kernel.explain_row(row, target)
+        # A tree that has not learned the target yet predicts the mean of the others.
         has_seen_target = kernel.has_seen_target(target)
         heaviest = int(np.argmax(np.where(has_seen_target, weights, -1.0)))
         path = None
         if has_seen_target[heaviest]:
             path = self._path(x, row, heaviest, target)
         names = [f"{place}, {ROLES[role]}" for place, role in enumerate(kernel.tree_table["role"])]
-        kept = [entry for entry in zip(names, said, weights, strict=True) if entry[2]]
+        kept = [entry for entry in zip(names, predicted, weights, strict=True) if entry[2]]
         return EnsembleExplanation(kept, heaviest, path, together, prediction)
 
     def _path(

@@ -25,7 +25,7 @@ from sapwood.records import check, check_all, doubles
 from sapwood.rows import missing_flags
 from sapwood.rows.features import Features
 from sapwood.tree import older_formats, tree_state
-from sapwood.tree.tree_state import NOTES
+from sapwood.tree.tree_state import PENDING_ARRAYS
 
 if TYPE_CHECKING:
     from sapwood.ensemble.ensemble import Ensemble
@@ -36,10 +36,10 @@ Array = NDArray[Any]
 Kind = TypeVar("Kind", bound="Ensemble")
 
 STREAM = STREAM_NUMBERS.dtype.names or ()
-OWN = ("trees", "stream", "blend", "layer", "detector", *NOTES)
+OWN = ("trees", "stream", "blend", "layer", "detector", *PENDING_ARRAYS)
 OWN_OF_TARGETS = ("targets", "errors")  # of several targets alone
 NAMES_APART = 2  # the last format whose trees do not count the names of features
-WITHOUT_RECORDS = 3  # the last format whose last layers do not count records of y
+WITHOUT_RECORDS = 3  # the last format whose error-correction layers do not count records of y
 RECORD_BYTES = 72  # that each of several targets takes more in a tree since then, at the most
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
 EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
@@ -51,10 +51,10 @@ def state_of(model: "Ensemble") -> State:
     arrays = {
         "trees": kernel.tree_table,
         "stream": np.array([float(getattr(kernel, name)) for name in STREAM]),
-        "blend": kernel.blend_table,
+        "blend": kernel.stack_table,
         "layer": kernel.layer_table,
         "detector": kernel.detector_table,
-        **dict(zip(NOTES, tree_state.notes_state(kernel.notes), strict=True)),
+        **dict(zip(PENDING_ARRAYS, tree_state.pending_arrays(kernel.pending), strict=True)),
     }
     if kernel.targets > 1:
         records = kernel.tables.record_table, kernel.tables.error_table
@@ -70,7 +70,7 @@ def _header(model: "Ensemble") -> dict[str, Any]:
     return ({tree_state.GAPS: gaps} if gaps else {}) | {
         "parameters": tree_state.parameters_header(model._parameters),
         "features": model._features.to_header(),
-        "pending": [tree.pending for tree in model._kernel.trees],
+        "pending": [tree.undecided for tree in model._kernel.trees],
         "lifetime": model._kernel.lifetime,
         "events": model.replacements,
     }
@@ -140,7 +140,7 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
     events = _checked_events(header["events"])
     kernel.use_trees(trees, table, tables, detector, lifetime, events)
     kernel.set_stream(*stream.tolist())
-    tree_state.restore_notes(kernel.notes, arrays, float(stream[0]), len(model._features.names))
+    tree_state.restore_pending(kernel.pending, arrays, float(stream[0]), len(model._features.names))
     return model
 
 
@@ -149,7 +149,7 @@ def _tables(model: "Ensemble", arrays: dict[str, Array], targets: int) -> Target
     kernel = model._kernel
     trees = len(kernel.trees)
     fresh = kernel.fresh_targets(targets)
-    blend = doubles(arrays["blend"], fresh.blend_table.shape, "the weights of trees")
+    blend = doubles(arrays["blend"], fresh.stack_table.shape, "the weights of trees")
     layers = older_formats.layers_with_records(arrays["layer"], targets)
     layer = doubles(layers, fresh.layer_table.shape, "the corrector")
     records, errors = fresh.record_table, fresh_errors(trees, targets)
@@ -172,7 +172,7 @@ def _check_numbers(
     if tables.targets > 1:
         _check_targets(tables.record_table, tables.error_table, stream)
         rows = tables.record_table["rows"].tolist()
-    for own in np.split(tables.blend_table, tables.targets):
+    for own in np.split(tables.stack_table, tables.targets):
         _check_blend(own, kernel.members)
     if kernel.tracking:
         check_layers(tables.layer_table, rows)

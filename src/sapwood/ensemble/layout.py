@@ -70,7 +70,8 @@ TREES = Record(
     Field("rate"),  # the mean of its Poisson weights; 0 if all rows count once
     # the rows that the ensemble had learned before
     Field("born", 0, _rows, whole=True, complaint="tree {place} was never born"),
-    # exponentially weighted sums of its squared errors, and of the weights of rows; 0 of several targets
+    # exponentially weighted sums of its squared errors, and of the weights of rows; 0 of several
+    # targets
     Field("square", 0, MOST_SQUARES, complaint=_NO_ERROR),
     Field("weight", 0, MOST_WEIGHT, complaint=_NO_ERROR),
     Field("max_bytes", type=np.int64),  # what it may occupy; 0 if there is no limit
@@ -110,7 +111,7 @@ RULES = np.dtype(
         ("interval", np.int64),  # rows between two looks at who should be replaced
         ("seed", np.uint64),
         ("error_fade", np.float64),
-        ("fade", np.float64),  # of the blend, as the next three
+        ("fade", np.float64),  # of the stack, as the next three
         ("precision", np.float64),
         ("centre", np.float64),
         ("most", np.float64),

@@ -38,8 +38,8 @@ def ensemble_of_target(model: Kind, place: int) -> Kind:
     Raises
     ------
     ValueError
-        If a tree has to be asked that has not learned a y of it yet, or the challenger of an
-        adaptive tree is old enough to be asked and the target is not.
+        If a tree that has to predict has not learned a y of it yet, or the challenger of an
+        adaptive tree is old enough to predict and the target is not.
     """
     made = type(model).from_state(_state_of_target(model, place), model.format)
     made.schema = model.schema.of_target(model.targets[place])
@@ -58,7 +58,7 @@ def _state_of_target(model: "Ensemble", place: int) -> State:
     target = validation.shown(model.targets[place])
     if record["rows"] == 0:
         raise ValueError(f"target = {target}: no y of it was learned yet")
-    # Trees are asked once there were rows since all started over, before that the first alone.
+    # All trees predict once there were rows since the reset, before that only the first.
     asked = kernel.members if record["rows"] > record["begun"] else 1
     if not all(has_seen_target[:asked]):
         silent = has_seen_target.index(False)
@@ -79,7 +79,13 @@ def _state_of_target(model: "Ensemble", place: int) -> State:
         "blend": np.split(arrays["blend"], kernel.targets)[place],
         "layer": np.split(arrays["layer"], kernel.targets)[place],
         "detector": np.zeros_like(arrays["detector"]),
-        **dict(zip(tree_state.NOTES, tree_state.notes_state(one._kernel.notes), strict=True)),
+        **dict(
+            zip(
+                tree_state.PENDING_ARRAYS,
+                tree_state.pending_arrays(one._kernel.pending),
+                strict=True,
+            )
+        ),
     }
     for at, tree in enumerate(kernel.trees):
         if has_seen_target[at]:

@@ -30,7 +30,7 @@ MOST_EVENTS = 100  # that are remembered
 
 
 def mean_square(kernel: EnsembleKernel, compared: bool = False) -> NDArray[np.float64]:
-    """Return the exponentially weighted mean squared error of each tree; infinite if it has none yet.
+    """Return the exponentially weighted mean squared error of each tree; infinite without rows.
 
     Of several targets, it is the mean over them of the squared error as a share of the variance.
 

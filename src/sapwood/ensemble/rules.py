@@ -1,4 +1,4 @@
-"""The rules of ensembles, as data: who is in them, how they are combined, and who is replaced.
+"""The rules of ensembles, as data: their trees, how these are combined, and which are replaced.
 
 `sapwood/ensemble/_members.pyx` applies the first two, `sapwood.ensemble.renewal` the last.
 """

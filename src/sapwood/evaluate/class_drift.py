@@ -2,24 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.drift import DriftEvent, Monitor
+from sapwood.drift.log import DriftLog
 from sapwood.evaluate.class_scores import LEAST_PROBABILITY
 from sapwood.evaluate.classes import PredictedRows
-from sapwood.evaluate.recorder import packed, unpacked
 from sapwood.evaluate.tally import calendar_columns
 from sapwood.streams.stream import Stream
 
 __all__ = ["ClassDriftLog"]
 
-MONITOR, ALARMS = "monitor", "alarms"
 
-
-class ClassDriftLog:
+class ClassDriftLog(DriftLog):
     """A monitor of the rows of a classifier, and its drift alerts.
 
     The monitor watches the log-loss of each row as the size of its error, and the class as one more
@@ -36,11 +34,10 @@ class ClassDriftLog:
     """
 
     def __init__(self, monitor: Monitor, target: str, stream: Stream) -> None:
-        self.monitor, self._target = monitor, target
-        self._ignored = calendar_columns(stream)
-        self.alarms: list[DriftEvent] = []
+        super().__init__(monitor, (), calendar_columns(stream))
+        self._target = target
 
-    def update(
+    def update_classes(
         self, columns: Mapping[Any, Any], rows: PredictedRows, has_label: NDArray[np.bool_]
     ) -> list[DriftEvent]:
         """Watch the rows that have labels; return the alerts.
@@ -57,14 +54,12 @@ class ClassDriftLog:
         at = np.flatnonzero(has_label).tolist()
         labels = [rows.labels[row] for row in at]
         watched = {
-            name: [column[row] for row in at]
-            for name, column in columns.items()
-            if name not in self._ignored
+            name: [column[row] for row in at] for name, column in self._watched(columns).items()
         }
         watched[self._target] = list(map(str, labels))
         losses = _losses(rows, at)
         found = []
-        for alarm in self.monitor.update_many(watched, losses, np.zeros(len(at))):
+        for alarm in self.monitors[0].update_many(watched, losses, np.zeros(len(at))):
             if alarm.what == "error":
                 found.append(replace(alarm, name="log-loss", words=_of_loss(alarm.words)))
             elif alarm.what == "feature":
@@ -72,21 +67,6 @@ class ClassDriftLog:
                 found.append(replace(alarm, what="target") if is_class else alarm)
         self.alarms += found
         return found
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state, to be saved."""
-        return {
-            MONITOR: np.frombuffer(self.monitor.to_bytes(), np.uint8),
-            ALARMS: packed([alarm.to_dict() for alarm in self.alarms]),
-        }
-
-    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return a log of the same settings in a state that `to_arrays` returned."""
-        made = type(self).__new__(type(self))
-        made._target, made._ignored = self._target, self._ignored
-        made.monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
-        made.alarms = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
-        return made
 
 
 def _losses(rows: PredictedRows, at: list[int]) -> NDArray[np.float64]:

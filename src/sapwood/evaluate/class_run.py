@@ -1,8 +1,7 @@
 """Prequential evaluation of classifiers: each row is predicted, then its label is learned."""
 
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,18 +14,16 @@ from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate.class_drift import ClassDriftLog
 from sapwood.evaluate.class_scores import ClassScores
 from sapwood.evaluate.classes import ClassEvaluation, PredictedRows, Sets
-from sapwood.evaluate.record import saved_seconds
 from sapwood.evaluate.recorder import packed, unpacked
+from sapwood.evaluate.run import Run
 from sapwood.evaluate.set_scores import SetScores
-from sapwood.evaluate.tally import OnBadRow, position_of, sample_arrays
+from sapwood.evaluate.tally import OnBadRow, sample_arrays
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.streams.memory import ArrayStream
 from sapwood.streams.stream import (
-    MOST_ROWS,
     BadRow,
     BadRowError,
     Chunk,
-    Position,
     Stream,
     StreamError,
     rows_of,
@@ -36,7 +33,6 @@ from sapwood.validation import Label
 __all__ = ["ClassRun", "ClassStep", "evaluate_classes"]
 
 FloatArray = NDArray[np.float64]
-COUNTS = ("rows_read", "rows_rejected", "rows_unlabelled")
 SCORES, WAITING, SETS = "scores", "waiting", "sets"
 
 
@@ -51,7 +47,7 @@ class ClassStep:
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
-class ClassRun:
+class ClassRun(Run):
     """An evaluation of a classifier in progress, by chunks; it can be saved and resumed.
 
     Parameters
@@ -75,6 +71,11 @@ class ClassRun:
         Of prediction sets, whose coverage and size are scored.
     """
 
+    counts = ("rows_read", "rows_rejected", "rows_unlabelled")
+    hears_trees = False
+    rows_rejected: int
+    rows_unlabelled: int
+
     def __init__(
         self,
         model: Any,
@@ -87,46 +88,17 @@ class ClassRun:
         monitor: Monitor | None = None,
         levels: Sequence[float] = (),
     ) -> None:
-        self.model, self.stream, self.target = model, stream, target
-        self.delay, self.on_bad_row = delay, on_bad_row
+        super().__init__(stream, target, on_bad_row)
+        self.model, self.delay = model, delay
         self.scores = ClassScores(window)
         self.drift = None if monitor is None else ClassDriftLog(monitor, target, stream)
         self.sets = SetScores(levels)
-        self.position: Position | None = None
-        self.rows_read = self.rows_rejected = self.rows_unlabelled = 0
-        self.first_refused: str | None = None
-        self.seconds = 0.0
-        self.waiting = False  # for rows: the only time at which an exception does no harm
-        self.before_wait: Callable[[], object] = bool  # called whenever it begins; may raise
         self._waiting: deque[tuple[EncodedRow, Label, int]] = deque()
-        self._inside_a_step = False
 
     @property
     def rows_scored(self) -> int:
         """Rows that scores are of."""
         return self.scores.rows
-
-    @property
-    def alarms(self) -> list[DriftEvent]:
-        """The drift alerts of the monitor so far."""
-        return [] if self.drift is None else self.drift.alarms
-
-    def steps(self, most_rows: int = MOST_ROWS) -> Iterator[ClassStep]:
-        """Go on to the end of the stream; between any two steps the work can be saved."""
-        self._check_between_steps()
-        chunks = self.stream.chunks(self.position, most_rows)
-        while True:
-            self.waiting = True
-            self.before_wait()
-            chunk = next(chunks, None)
-            self.waiting = False
-            if chunk is None:
-                return
-            self._inside_a_step, began = True, time.perf_counter()
-            step = self._take(chunk)
-            self._inside_a_step = False
-            self.seconds += time.perf_counter() - began
-            yield step
 
     def _take(self, chunk: Chunk) -> ClassStep:
         """Predict and learn the rows of a chunk, up to a bad one if that is to stop all."""
@@ -152,7 +124,7 @@ class ClassRun:
         self.scores.update(own.classes, known, p[has_label], chosen)
         step = ClassStep(chunk.done, own, list(chunk.bad))
         if self.drift is not None:
-            step.alarms = self.drift.update(columns, own, has_label)
+            self.drift.update_classes(columns, own, has_label)
         if stopped is not None:
             raise BadRowError(stopped)
         if self.first_refused is None and chunk.bad:
@@ -223,35 +195,18 @@ class ClassRun:
         )
 
     @property
-    def nothing_used(self) -> bool:
-        """Whether rows were read, and each of them rejected."""
-        return 0 < self.rows_read == self.rows_rejected
+    def _rows_rejected(self) -> int:
+        return self.rows_rejected
 
-    def check_used(self) -> None:
-        """Raise StreamError if no row that was read could be learned."""
-        if self.nothing_used:
-            raise StreamError(
-                f"{self.stream.name}: all {self.rows_read:,} rows were rejected, so nothing was "
-                f"learned; the first is {self.first_refused}"
-            )
-        if 0 < self.rows_read == self.rows_rejected + self.rows_unlabelled:
-            raise StreamError(
-                f"{self.stream.name}: no row has a value of {validation.shown(self.target)}, so "
-                "nothing was learned; to predict alone, use `sapwood predict`"
-            )
+    @property
+    def _is_unlabelled(self) -> bool:
+        return 0 < self.rows_read == self.rows_rejected + self.rows_unlabelled
 
     # -- saving and resuming ----------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what `restore` needs, but for the model: a header for JSON, and arrays."""
-        self._check_between_steps()
-        header: dict[str, Any] = {
-            "task": "classes",
-            "position": self.position,
-            **{name: getattr(self, name) for name in COUNTS},
-            "first_refused": self.first_refused,
-            "seconds": self.seconds,
-        }
+        header: dict[str, Any] = {"task": "classes", **self._header()}
         waiting = [[list(x.items()), label, number] for x, label, number in self._waiting]
         arrays = {
             SCORES: packed(self.scores.to_state()),
@@ -272,11 +227,7 @@ class ClassRun:
         """
         if header["task"] != "classes":
             raise ValueError("it is no run of a classifier")
-        counts = {name: validation.whole(header[name], name, 0, 2**53) for name in COUNTS}
-        first, position = header["first_refused"], position_of(header["position"])
-        if not isinstance(first, str | None):
-            raise TypeError(f"the first row rejected is {validation.shown(first)}")
-        seconds = saved_seconds(header["seconds"])
+        resumed = self._resumed(header)
         scores = ClassScores.from_state(unpacked(arrays[SCORES]))
         waiting = deque(
             (
@@ -290,16 +241,8 @@ class ClassRun:
         drift = None if self.drift is None else self.drift.restored(arrays)
         self.sets = sets
         self.scores, self._waiting, self.drift = scores, waiting, drift
-        self.first_refused, self.position, self.seconds = first, position, seconds
-        for name, count in counts.items():
-            setattr(self, name, count)
-
-    def _check_between_steps(self) -> None:
-        if self._inside_a_step:
-            raise RuntimeError(
-                "the run was stopped inside of a step, whose rows the model would learn twice: go "
-                "on from what was saved before it"
-            )
+        for name, value in resumed.items():
+            setattr(self, name, value)
 
 
 def evaluate_classes(

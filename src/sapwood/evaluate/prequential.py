@@ -3,8 +3,7 @@
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +20,10 @@ from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import COUNTS, REFUSED, OnBadRow, Predicted, Step, Tally
 from sapwood.evaluate.targets import TargetsLearner, without_lags
 from sapwood.lags import LaggedModel, Lags
-from sapwood.model import is_all_or_nothing, readable_part
+from sapwood.model import is_all_or_nothing
 from sapwood.streams.labelled import Key, keys_of
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import (
-    MOST_ROWS,
     Chunk,
     Column,
     FloatArray,
@@ -85,8 +83,6 @@ class Prequential(Tally):
         self.model = model
         if self.lags is not None:
             _check_lags(self.lags, stream)
-        self.waiting = False  # for rows: the only time at which an exception does no harm
-        self.before_wait: Callable[[], object] = bool  # called whenever it begins; may raise
 
     @property
     def model(self) -> Any:
@@ -109,55 +105,23 @@ class Prequential(Tally):
         for record in self.records:
             record.add(recorder.restored(recorder.to_arrays()))
 
-    def steps(self, most_rows: int = MOST_ROWS) -> Iterator[Step]:
-        """Go on to the end of the stream; between any two steps the work can be saved."""
-        self._check_between_steps()
-        self._resumed_at = time.perf_counter()
-        chunks = self.stream.chunks(self.position, most_rows)
-        while True:
-            self.waiting = True
-            self.before_wait()  # from here on, a request to stop interrupts the run
-            chunk = next(chunks, None)
-            self.waiting = False
-            if chunk is None:
-                return
-            self._inside_a_step = True
-            known = len(self.alarms)
-            with self._hearing() as events:
-                step = self._take(chunk)
-            step.alarms, step.events = self.alarms[known:], events
-            self._inside_a_step = False
-            self.seconds += time.perf_counter() - self._resumed_at
-            yield step
-            self._resumed_at = time.perf_counter()
-
     def learn_rest(self) -> Step:
         """Process all pending labels at the end of the stream."""
-        step = Step(self.stream.size or 0)
-        if self.delay is not None:
-            self._resumed_at = time.perf_counter()
-            known = len(self.alarms)
-            with self._hearing() as events:
-                self._late_due = self._rows_until_look()
-                self.learner.look()
-                self._learn_arrived(self.delay.rest(), 0, step)
-                self._score_arrived()
-            step.alarms, step.events = self.alarms[known:], events
-            self._note_refused(step)
-            self.seconds += time.perf_counter() - self._resumed_at
-        return step
+        step, delay = Step(self.stream.size or 0), self.delay
+        if delay is None:
+            return step
+        self._resumed_at = time.perf_counter()
 
-    @contextmanager
-    def _hearing(self) -> Iterator[list[dict[str, Any]]]:
-        """Give a list that gets the events of the trees of a model meanwhile, if it has any."""
-        events: list[dict[str, Any]] = []
-        listen = getattr(readable_part(self.learner.model), "listen", None)
-        stop = None if listen is None else listen(events.append)
-        try:
-            yield events
-        finally:
-            if stop is not None:
-                stop()
+        def take() -> Step:
+            self._late_due = self._rows_until_look()
+            self.learner.look()
+            self._learn_arrived(delay.rest(), 0, step)
+            self._score_arrived()
+            self._note_refused(step)
+            return step
+
+        found: Step = self._observed(take)
+        return found
 
     def finish(self) -> Evaluation:
         """Process all pending labels, and return the result."""
@@ -205,28 +169,6 @@ class Prequential(Tally):
     def _size(self) -> tuple[int, int]:
         leaves, nbytes = super()._size()
         return leaves, nbytes if self.lags is None or nbytes < 0 else nbytes + self.lags.nbytes
-
-    @property
-    def nothing_used(self) -> bool:
-        """Whether rows were read, and each of them rejected."""
-        return 0 < self.rows_read == self.refusals.count
-
-    def check_used(self) -> None:
-        """Raise StreamError if rows were read, and each of them rejected.
-
-        A score of nothing, or a model of nothing, would mislead.
-        """
-        if self.nothing_used:
-            rows = f"all {self.rows_read:,} rows were" if self.rows_read > 1 else "its only row was"
-            raise StreamError(
-                f"{self.stream.name}: {rows} rejected, so nothing was learned; the first is "
-                f"{self.first_refused}"
-            )
-        if 0 < self.rows_predicted == self.rows_without_target and self.rows_learned == 0:
-            raise StreamError(
-                f"{self.stream.name}: no row has a value of {validation.shown(self.stream.target)}, so "
-                "nothing was learned; to predict alone, use `sapwood predict`"
-            )
 
     # -- the rows of a chunk ----------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from sapwood.evaluate.model_log import ImportanceLog, MemberLog
 from sapwood.evaluate.recent_times import RecentTimes
 from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, rows_until_look
 from sapwood.evaluate.rule_log import RuleLog
+from sapwood.evaluate.run import saved_place, saved_seconds
 from sapwood.evaluate.scores import Scores
 
 __all__ = ["Record"]
@@ -147,19 +148,9 @@ class Record:
         made._others = [each.restored(arrays) for each in self._others]
         made.rows_learned = validation.whole(header["rows_learned"], "rows_learned", 0, 2**53)
         made.seconds = saved_seconds(header["seconds"])
-        made.first_unscored = header["first_unscored"]
-        if not isinstance(made.first_unscored, str | None):
-            first = validation.shown(made.first_unscored)
-            raise TypeError(f"the first row not scored or rejected is {first}")
+        made.first_unscored = saved_place(header["first_unscored"])
         moment = header["time"]
         if moment is not None and type(moment) is not float:
             raise TypeError(f"the time of the last row is {validation.shown(moment)}")
         made.time = math.nan if moment is None else moment
         return made
-
-
-def saved_seconds(saved: Any) -> float:
-    """Return a time that was saved, once it is known to be one."""
-    if type(saved) not in (int, float) or not 0 <= saved < math.inf:
-        raise ValueError(f"{validation.shown(saved)} seconds are saved")
-    return float(saved)

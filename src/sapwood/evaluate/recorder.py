@@ -10,7 +10,6 @@ rows is computed from their predictions afterwards. Batches end only at the few 
 see the model (`rows_until_look`).
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.rows.labels import Labels
+from sapwood.storage.lists import packed, unpacked
 from sapwood.streams.stream import Column, FloatArray
 
 if TYPE_CHECKING:
@@ -229,13 +229,3 @@ def saved_array(
     if saved.dtype != dtype or not fits:
         raise ValueError(f"the saved {name} are {saved.dtype} of shape {saved.shape}")
     return saved.copy()
-
-
-def packed(value: Any) -> NDArray[np.uint8]:
-    """Return JSON as an array, as headers of files are held short."""
-    return np.frombuffer(json.dumps(value).encode(), np.uint8)
-
-
-def unpacked(array: NDArray[Any]) -> Any:
-    """Return the value of an array that `packed` returned."""
-    return json.loads(array.tobytes())

@@ -9,15 +9,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import validation
 from sapwood.drift import DriftEvent, Monitor
+from sapwood.drift.log import ALARMS, DriftLog
 from sapwood.evaluate.delay import Delay, Late
-from sapwood.evaluate.drift_log import ALARMS, DriftLog
 from sapwood.evaluate.learner import Learner
-from sapwood.evaluate.record import Record, saved_seconds
+from sapwood.evaluate.record import Record
 from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Errors
+from sapwood.evaluate.run import Run, saved_place, saved_seconds
 from sapwood.evaluate.scores import Scores, mean_errors
 from sapwood.evaluate.unlabelled import Unlabelled
 from sapwood.streams.stream import (
@@ -27,7 +27,6 @@ from sapwood.streams.stream import (
     Column,
     FloatArray,
     IntArray,
-    Position,
     Stream,
     place_in_words,
 )
@@ -40,7 +39,6 @@ __all__ = [
     "Step",
     "Tally",
     "calendar_columns",
-    "position_of",
     "sample_arrays",
 ]
 
@@ -107,7 +105,7 @@ class Step:
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Tally:
+class Tally(Run):
     """What became of the rows of a run, and the records of its targets.
 
     Parameters
@@ -126,6 +124,12 @@ class Tally:
         What watches the rows that are scored.
     """
 
+    counts = COUNTS
+    rows_predicted: int
+    rows_learned: int
+    rows_without_target: int
+    labels_joined: int
+
     def __init__(
         self,
         stream: Stream,
@@ -137,25 +141,16 @@ class Tally:
         delay: Delay | None,
         monitor: Monitor | None = None,
     ) -> None:
-        self.stream = stream
+        super().__init__(stream, stream.target, on_bad_row)
         self.learner = learner
-        self.on_bad_row = on_bad_row
         self.delay = delay
         names = [str(name) for name in stream.targets]
-        self.drift = None
         if monitor is not None:
             self.drift = DriftLog(monitor, names, calendar_columns(stream))
         self.records = [Record(learner.levels, fade, window) for _ in names or (stream.target,)]
         self.unlabelled = Unlabelled()
         self.refusals = RefusalLog()
-        self.position: Position | None = None
-        self.rows_read = self.rows_predicted = self.rows_learned = 0
-        self.rows_without_target = self.labels_joined = 0
         self.first_unscored: str | None = None
-        self.first_refused: str | None = None
-        self.seconds = 0.0
-        self._inside_a_step = False
-        self._resumed_at = time.perf_counter()
 
     @property
     def scores(self) -> Scores:
@@ -189,9 +184,12 @@ class Tally:
         return None if self.drift is None else self.drift.monitors[0]
 
     @property
-    def alarms(self) -> list[DriftEvent]:
-        """The drift alerts of the monitor so far."""
-        return [] if self.drift is None else self.drift.alarms
+    def _rows_rejected(self) -> int:
+        return self.refusals.count
+
+    @property
+    def _is_unlabelled(self) -> bool:
+        return 0 < self.rows_predicted == self.rows_without_target and self.rows_learned == 0
 
     # -- recording --------------------------------------------------------------------------------
 
@@ -252,7 +250,10 @@ class Tally:
             if self.first_unscored is None:
                 self.first_unscored = record.first_unscored
         if self.drift is not None:
-            self.drift.update(targets if every is None else every)
+            parts = targets if every is None else every
+            y = np.column_stack([part.y for part in parts])
+            predictions = np.column_stack([part.predictions for part in parts])
+            self.drift.update(parts[0].features, y, predictions, parts[0].times)
 
     def _times(self, chunk: Chunk) -> FloatArray | None:
         """Return the times of a chunk's rows, if they are known."""
@@ -296,15 +297,11 @@ class Tally:
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what `restore` needs, but for the model: a header for JSON, and arrays."""
-        self._check_between_steps()
         header: dict[str, Any] = {
-            "position": self.position,
-            **{name: getattr(self, name) for name in COUNTS},
-            "seconds": self.seconds,
+            **self._header(),
             "model_seconds": self.learner.seconds,
             "refusals": self.refusals.to_header(),
             "first_unscored": self.first_unscored,
-            "first_refused": self.first_refused,
         }
         # As text in an array: headers are held short, and a queue may be long.
         arrays: dict[str, NDArray[Any]] = {UNLABELLED: packed(self.unlabelled.to_header())}
@@ -347,36 +344,19 @@ class Tally:
             }
             records.append(record.restored(own, named))
         refusals = RefusalLog.from_header(header["refusals"])
-        position = position_of(header["position"])
-        counts = {name: validation.whole(header[name], name, 0, 2**53) for name in COUNTS}
-        seconds, model_seconds = (
-            saved_seconds(header[name]) for name in ("seconds", "model_seconds")
-        )
-        first_unscored, first_refused = header["first_unscored"], header.get("first_refused")
-        for first in (first_unscored, first_refused):
-            if not isinstance(first, str | None):
-                raise TypeError(
-                    f"the first row not scored or rejected is {validation.shown(first)}"
-                )
+        resumed, model_seconds = self._resumed(header), saved_seconds(header["model_seconds"])
+        first_unscored = saved_place(header["first_unscored"])
         unlabelled = Unlabelled().restore(unpacked(arrays[UNLABELLED]))
         if (self.delay is None) != (DELAY not in arrays):
             raise ValueError("labels were late in only one of the saved run and this one")
         if self.delay is not None:
             self.delay.restore(unpacked(arrays[DELAY]))
-        self.records, self.refusals, self.position = records, refusals, position
+        self.records, self.refusals = records, refusals
         self.unlabelled, self.drift = unlabelled, drift
-        for name, count in counts.items():
-            setattr(self, name, count)
-        self.first_unscored, self.first_refused = first_unscored, first_refused
-        self.seconds, self.learner.seconds = seconds, model_seconds
+        for name, value in resumed.items():
+            setattr(self, name, value)
+        self.first_unscored, self.learner.seconds = first_unscored, model_seconds
         self._inside_a_step = False
-
-    def _check_between_steps(self) -> None:
-        if self._inside_a_step:
-            raise RuntimeError(
-                "the run was stopped inside of a step, whose rows the model would learn twice: go "
-                "on from what was saved before it"
-            )
 
 
 def calendar_columns(stream: Stream) -> frozenset[str]:
@@ -391,12 +371,3 @@ def sample_arrays(stream: Stream) -> dict[str, NDArray[Any]]:
     if stream.sample is None:
         return {}
     return {SAMPLE: np.frombuffer(stream.sample, np.uint8)}
-
-
-def position_of(saved: Any) -> Position | None:
-    """Return a position that was saved, once it is known to be one."""
-    if saved is None:
-        return None
-    if not isinstance(saved, dict) or any(type(place) is not int for place in saved.values()):
-        raise TypeError(f"position = {validation.shown(saved)}: whole numbers by name are expected")
-    return saved

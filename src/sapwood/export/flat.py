@@ -339,7 +339,7 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
     return Tracking(
         level=part["level"],
         slope=part["slope"],
-        weighted_mean=part["outlook"],
+        weighted_mean=part["predicted"],
         coefficients=part["coefficient"],
         known=part["known"],
         first=part["first"][0],
@@ -367,7 +367,7 @@ def leaf_models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     table = kernel.leaf_table[rows]
     shares = snapshot.shares_of(kernel, table)
     margin = RANGE_MARGIN * (kernel.high - kernel.low)
-    few = kernel.level_table[: width * CODES]
+    few = kernel.encoding_table[: width * CODES]
     level_weight, level = few.reshape(width, CODES, 2).transpose(2, 0, 1)
     centres = pages[:, centres_at:scales_at].copy()
     centres[:, kernel.columns.place_table >= 0] += kernel.first  # as `encode` does with levels
@@ -445,7 +445,7 @@ def encode(tree: Readable, X: Any) -> FloatArray:
     codes = np.minimum(matrix[:, _listed(held._kernel)], OTHERS)
     for feature in np.flatnonzero(places >= 0).tolist():
         matrix = matrix.copy()
-        levels = np.append(held._kernel.levels_of(feature), np.nan)
+        levels = np.append(held._kernel.encodings_of(feature), np.nan)
         rows = np.minimum(matrix[:, feature], places[feature])
         rows = np.where(np.isnan(rows), len(levels) - 1, rows)
         matrix[:, feature] = levels[rows.astype(np.intp)]

@@ -109,7 +109,7 @@ def _flattened(ensemble: Any) -> FlatModel:
         trees=[flatten(tree) for tree in trees],
         shares=shares,
         levels=[
-            {each: np.append(tree._kernel.levels_of(each), np.nan) for each in many}
+            {each: np.append(tree._kernel.encodings_of(each), np.nan) for each in many}
             for tree in trees
         ],
         tracking=tracking,

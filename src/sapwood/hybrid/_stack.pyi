@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 
 STAGES: int
 STAGE_NUMBERS: int
@@ -32,7 +32,7 @@ def learn(
     tests: NDArray[np.float64] | None = None,
 ) -> None: ...
 def take(
-    pending: Notes,
+    pending: PendingPredictions,
     keys: NDArray[np.uint64],
     labels: float,
     records: NDArray[np.float64],

@@ -25,7 +25,7 @@ from libc.math cimport isfinite
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 
 __all__ = ["BACKTEST_PRECISION", "DELAY_HALF", "FAST", "FIRST_DELAY", "FIRST_ERROR", "FIRST_START",
            "MEMBERS", "PRECISION", "RESULTS", "SLOW", "STAGES", "STAGE_NUMBERS", "STATE", "learn",
@@ -263,7 +263,7 @@ def learn(
 
 
 def take(
-    Notes pending not None,
+    PendingPredictions pending not None,
     const uint64_t[::1] keys,
     double labels,
     double[:, ::1] records,
@@ -273,8 +273,8 @@ def take(
 
     Parameters
     ----------
-    pending : Notes
-        The pending predictions.
+    pending : PendingPredictions
+        The predictions that wait for their labels.
     keys : ndarray of uint64, shape (n,)
         Those of the rows.
     labels : float
@@ -294,5 +294,5 @@ def take(
         found = pending.take(keys[row], labels + row, NULL)
         if found != NULL:
             memcpy(&records[row, 0], found, pending.width * sizeof(double))
-    pending.tidy()
+    pending.shrink()
     done[0] = 1

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.drift.detector import ChangeDetector
 from sapwood.hybrid import _stack
 from sapwood.hybrid.backtest import Backtest, copied
@@ -125,7 +125,7 @@ class HybridCore:
             Window(schedule.window, window_bytes, self.count),
             ChangeDetector(FALSE_ALERTS, "up"),
         )
-        self.pending = Notes(1 + self.count * RECORD, MOST_PENDING)
+        self.pending = PendingPredictions(1 + self.count * RECORD, MOST_PENDING)
         self.last_start = 0
         self.batch: BatchModel | None = None
         self.batch_rows: Rows | None = None  # of a batch model that a file cannot hold
@@ -178,7 +178,7 @@ class HybridCore:
             keys, labels = rows.keys(), np.full(rows.count, float(self.rows))
             good = np.isfinite(results).all(axis=1)
             records = np.column_stack([labels, flat, results])[good]
-            self.pending.leave_keys(np.ascontiguousarray(keys[good]), records)
+            self.pending.put_keys(np.ascontiguousarray(keys[good]), records)
         return self._last(results)
 
     def predict_batch(self, rows: StreamRows, matrix: FloatArray) -> FloatArray:

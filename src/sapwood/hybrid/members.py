@@ -45,6 +45,9 @@ class StreamRows(Protocol):
     def names(self) -> list[Label]:
         """Return the names of the features, in the order of the rows."""
 
+    def first_rows(self) -> list[int]:
+        """Return the rows with which features come, those of the first one not counted."""
+
     def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
         """Return the rows as numbers, and what they add to the features of a reader."""
 
@@ -96,6 +99,10 @@ class OneRow:
     def names(self) -> list[Label]:
         """Return the names of the features, in the order of the row."""
         return list(self.x)
+
+    def first_rows(self) -> list[int]:
+        """Return the rows with which features come, those of the first one not counted."""
+        return []
 
     def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
         """Return the row as numbers, and what it adds to the features of a reader."""
@@ -188,6 +195,10 @@ class ManyRows:
     def names(self) -> list[Label]:
         """Return the names of the features, in the order of the columns."""
         return list(self.columns)
+
+    def first_rows(self) -> list[int]:
+        """Return the rows with which features come, those of the first one not counted."""
+        return sorted({row for row in self._first_rows.values() if row > 0})
 
     def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
         """Return the rows as numbers, and what they add to the features of a reader."""

@@ -85,7 +85,7 @@ def _levels(kernel: TreeKernel, features: Features) -> dict[int, FloatArray]:
     """Return by which number splits read each label of the features with more than 63."""
     many = np.flatnonzero(kernel.columns.place_table >= 0).tolist()
     counts = features.known.counts
-    return {feature: kernel.levels_of(feature)[: counts[feature]] for feature in many}
+    return {feature: kernel.encodings_of(feature)[: counts[feature]] for feature in many}
 
 
 def _facts(kernel: TreeKernel) -> NDArray[Any]:
@@ -154,7 +154,7 @@ def explain(
 
     - `x`: the features by name.
     """
-    leaf, experts, terms, prediction, candidates, tracked = kernel.outlook(row)
+    leaf, experts, terms, prediction, candidates, tracked = kernel.explain_row(row)
     texts = _texts(features)
     values = {text: x[name] for text, name in zip(texts, features.names, strict=True) if name in x}
     origin = float(kernel.leaf_table["origin"][leaf])

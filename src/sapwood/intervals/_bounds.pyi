@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 
 FIRST_LEVEL: int
 FIRST_QUANTILE: int
@@ -37,7 +37,7 @@ def learn(
     predictions: FloatArray,
     y: FloatArray,
     w: FloatArray,
-    pending: Notes | None = None,
+    pending: PendingPredictions | None = None,
     keys: NDArray[np.uint64] | None = None,
     labels: FloatArray | None = None,
     bounds: FloatArray | None = None,

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, uint64_t
 
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.intervals._rules cimport (
     BOUND, FACTOR, GROUPS, INHERITED, LARGEST_Y, LATENESS, LEVELS, QUANTILE, WIDEST_GROUP, check,
     check_groups, issue, meet, nearest, publish_one, score, set_moves,
@@ -122,7 +122,7 @@ def learn(
     const double[:, ::1] predictions not None,
     const double[:, ::1] y not None,
     const double[:] w not None,
-    Notes pending=None,
+    PendingPredictions pending=None,
     const uint64_t[::1] keys=None,
     double[::1] labels=None,
     double[:, ::1] bounds=None,
@@ -141,7 +141,7 @@ def learn(
         for that target.
     w : array of float
         The weights of rows.
-    pending : Notes, optional
+    pending : PendingPredictions, optional
         The predictions that wait for their labels; a row that has none is scored against the
         interval predicted now.
     keys : array of uint64, optional

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -16,7 +16,7 @@ class OneRow:
         overall: FloatArray,
         levels: FloatArray,
         parents: IntArray,
-        pending: Notes,
+        pending: PendingPredictions,
         labels: FloatArray,
         factors: FloatArray,
     ) -> None: ...

@@ -6,7 +6,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy
 
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.intervals._rules cimport (
     BOUND, GROUPS, INHERITED, LEVELS, check, check_groups, issue, meet, nearest, score, set_moves,
 )
@@ -22,7 +22,7 @@ cdef class OneRow:
     table, overall, levels, parents : arrays
         As for `sapwood.intervals._bounds.predict_intervals`, of one target. They are
         used as long as this object exists.
-    pending : Notes
+    pending : PendingPredictions
         The predictions that wait for their labels: the labels that were known, and a record.
     labels : array of float, shape (1,)
         How many labels are known.
@@ -35,7 +35,7 @@ cdef class OneRow:
     cdef const double[::1] levels
     cdef const int32_t[::1] parents
     cdef double[:, ::1] factors
-    cdef Notes pending
+    cdef PendingPredictions pending
     cdef double[::1] labels
     cdef Py_ssize_t count, width
     cdef double moves[2 * LEVELS]
@@ -48,7 +48,7 @@ cdef class OneRow:
         double[:, ::1] overall not None,
         const double[::1] levels not None,
         const int32_t[::1] parents not None,
-        Notes pending not None,
+        PendingPredictions pending not None,
         double[::1] labels not None,
         double[:, ::1] factors not None,
     ):
@@ -71,7 +71,7 @@ cdef class OneRow:
         self.look(region, prediction, group)
         if fabs(prediction) < INFINITY:
             self.pending.reserve(1)
-            room = self.pending.leave(key)
+            room = self.pending.put(key)
             room[0] = self.labels[0]
             memcpy(room + 1, self.now, (BOUND + 2 * self.count) * sizeof(double))
 

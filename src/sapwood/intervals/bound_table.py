@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.intervals import _bounds
 from sapwood.intervals._one_row import OneRow
 
@@ -53,7 +53,7 @@ class BoundTable:
         The statistics of each region.
     overall : array of float, shape (targets, numbers)
         The statistics over all regions.
-    pending : Notes
+    pending : PendingPredictions
         The predictions that wait for their labels.
     labels : array of float, shape (1,)
         How many labels are known.
@@ -74,7 +74,7 @@ class BoundTable:
         self.overall[:, RECENT] = 1.0
         self.overall[:, LOWEST], self.overall[:, HIGHEST] = np.inf, -np.inf
         self.overall[:, _bounds.FIRST_LEVEL :] = 1.0
-        self.pending = Notes(1 + targets * self.record, MOST_PENDING)
+        self.pending = PendingPredictions(1 + targets * self.record, MOST_PENDING)
         self.labels = np.zeros(1)
         self.factors = np.ones((targets, _bounds.MOST_GROUPS, count))
         self._one: OneRow | None = None
@@ -237,7 +237,7 @@ class BoundTable:
         good = np.isfinite(issued[:, :, 0]).all(axis=1)
         if not good.all():
             keys, records = keys[good], records[good]
-        self.pending.leave_keys(np.ascontiguousarray(keys), records)
+        self.pending.put_keys(np.ascontiguousarray(keys), records)
 
     def published(self, issued: FloatArray) -> FloatArray:
         """Return the bounds of all levels as they are published, (rows, targets, levels, 2)."""

@@ -11,7 +11,8 @@ from sapwood.intervals import _bounds
 from sapwood.intervals.bound_table import BoundTable
 from sapwood.intervals.groups import Groups
 from sapwood.intervals.wrapped import wrapped
-from sapwood.model import State, can_be_saved, check_unchanged
+from sapwood.model import State, check_unchanged
+from sapwood.stages.any_model import bytes_of
 from sapwood.tree import HoeffdingTreeRegressor
 
 if TYPE_CHECKING:
@@ -59,14 +60,10 @@ def parts_of(own: Bounded, inner: Any) -> tuple[type[Bounded], Any, dict[str, An
 def state_of(own: "IntervalRegressor") -> State:
     """Return all that a model with bounds is."""
     inner = own.model
-    if not can_be_saved(inner):
-        raise TypeError(
-            f"{type(inner).__name__} cannot be saved, as it has no to_bytes and from_bytes: pickle "
-            "the whole instead, if you trust where it goes"
-        )
+    file = bytes_of(inner)
     _, _, header, arrays = parts_of(own, inner)
     own_header = {name: header[name] for name in HEADER}
-    return State(own_header, {**arrays, MODEL: _bytes(inner.to_bytes())})
+    return State(own_header, {**arrays, MODEL: file})
 
 
 def restore(kind: type[Bounded], state: State, format: int) -> Bounded:

@@ -17,13 +17,14 @@ from sapwood.rows import frames, targets
 from sapwood.rows.encoded import EncodedRow
 from sapwood.rows.targets import Targets
 from sapwood.schema import Schema
+from sapwood.stages.labels import checked_labels, named, row_of
 from sapwood.stages.order import check_order
 from sapwood.stages.protocol import EncodedBatch
 from sapwood.stages.stage import rows_learned
 from sapwood.stages.surface import TransparentStage
 from sapwood.validation import Label
 
-__all__ = ["LEVELS", "IntervalLearning", "named"]
+__all__ = ["LEVELS", "IntervalLearning"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -162,7 +163,7 @@ class IntervalLearning(TransparentStage):
         with self._turn():
             before = Before(own.values.shape)
             prediction, region = self._wrapped.predict_one(x, given, False)
-            before.predictions[:] = _row(prediction, own.values.shape[1])
+            before.predictions[:] = row_of(prediction, own.values.shape[1])
             before.regions[:] = region
             keys = np.array([given or key_of_row(x)], np.uint64)
             labels = named(own.names or (), own.values[0].tolist())
@@ -242,26 +243,14 @@ class IntervalLearning(TransparentStage):
 
     def _checked(self, y: Targets, w: ArrayLike | None) -> tuple[Targets, FloatArray]:
         """Return y, with names if there are several targets and a column for each, and weights."""
-        if y.values.ndim == 2 and not self.several_targets:
-            raise ValueError(
-                f"y has {y.values.shape[1]} columns and a {type(self.model).__name__} learns one "
-                "target: give one column, or a model of Sapwood"
-            )
-        names: tuple[Label, ...] = ()
-        values = y.values
-        if values.ndim == 2 or self._bounds.targets > 1:
-            known, kind = tuple(self.targets), type(self.model).__name__
-            if not known and (lags := getattr(self.model, "lags", None)) is not None:
-                known = tuple(lags.target)  # whose order is that of an array without names
-            names, values = targets.fitting(y, known, False, kind)
-        weights = validation.weights(w, len(values))
-        if names:
-            return Targets(names, values), weights  # which the model itself will check
-        good = (np.abs(values) <= _bounds.LARGEST) & (weights > 0) & (weights <= HEAVIEST)
-        if not good.all():
-            bad = int(np.argmin(good))
-            validation.refuse_large_row(values[bad], weights[bad], _bounds.LARGEST, bad)
-        return Targets(None, values.reshape(-1, 1)), weights
+        return checked_labels(
+            y,
+            w,
+            self.model,
+            several=self._bounds.targets > 1,
+            largest=_bounds.LARGEST,
+            heaviest=HEAVIEST,
+        )
 
     def _named(self, results: Any) -> Any:
         """Return the results of targets by name; of one target, its result alone."""
@@ -280,7 +269,7 @@ class IntervalLearning(TransparentStage):
         with self._turn():
             prediction, region = self._wrapped.predict_one(x, given, True)
             groups = np.array([self._group_of(x)], np.int32)
-            issued = self._issue(np.array([region], np.int32), _row(prediction, 1), groups)
+            issued = self._issue(np.array([region], np.int32), row_of(prediction, 1), groups)
             self._bounds.remember(np.array([given or key_of_row(x)], np.uint64), issued)
         return issued, region
 
@@ -339,15 +328,3 @@ class IntervalLearning(TransparentStage):
             groups=groups,
             known_groups=known,
         )
-
-
-def named(names: tuple[Label, ...], results: Any) -> Any:
-    """Return the results of targets by name; of one target, its result alone."""
-    return dict(zip(names, results, strict=True)) if names else results[0]
-
-
-def _row(prediction: Any, targets: int) -> FloatArray:
-    """Return the predictions of a row for each target; before the first row there is but one."""
-    if isinstance(prediction, dict):
-        return np.array([[*prediction.values()]])
-    return np.array([[prediction] * targets], dtype=np.float64)

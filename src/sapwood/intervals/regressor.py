@@ -15,7 +15,6 @@ from sapwood.intervals.wrapped import Before
 from sapwood.model import State, can_be_saved, is_all_or_nothing
 from sapwood.rows import frames, targets
 from sapwood.stages import EncodedBatch, Prediction
-from sapwood.stages.stage import offered
 from sapwood.validation import Label
 
 __all__ = ["Interval", "IntervalRegressor"]
@@ -253,11 +252,6 @@ class IntervalRegressor(IntervalLearning):
         return self._named(bounds[:, 0 if share < 0.5 else 1].tolist())
 
     # -- looking inside ---------------------------------------------------------------------------
-
-    @offered
-    def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
-        """Explain the prediction for a row, as the model inside does."""
-        return self.model.explain(self._encoded_one(x), *arguments, **own)
 
     def merge(self, other: Any, *more: Any) -> NoReturn:
         """Raise ValueError: a merged model has made none of the errors of its parts.

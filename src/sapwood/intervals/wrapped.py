@@ -5,25 +5,25 @@ its errors.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.lags.model import LaggedModel
 from sapwood.row_methods import RowMethods, array_for
-from sapwood.rows import frames, targets
 from sapwood.rows.targets import Targets
+from sapwood.stages.any_model import hooks_of
+from sapwood.stages.labels import plain_of
+from sapwood.stages.order import takes_tokens
 from sapwood.tree import HoeffdingTreeRegressor
 from sapwood.validation import Label
 
-__all__ = ["AnyModel", "ModelWithErrorTree", "ModelWithLeaves", "Wrapped", "wrapped"]
+__all__ = ["Before", "ModelWithErrorTree", "ModelWithLeaves", "Wrapped", "wrapped"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
-WAYS = (("predict_one", "learn_one"), ("predict_many", "learn_many"), ("predict", "partial_fit"))
 DEEPEST = 8  # of the tree of errors
 LARGEST = 1e100  # error that it learns
 
@@ -96,16 +96,10 @@ class Before:
         self.regions = np.zeros(shape[0], np.int32) if regions is None else regions
 
 
-def is_ours(model: Any) -> bool:
-    """Whether a model keeps its own predictions until their labels come."""
-    if isinstance(model, LaggedModel):
-        return is_ours(model.model)
-    return isinstance(model, RowMethods)
-
-
 def wrapped(model: Any, errors: HoeffdingTreeRegressor | None = None) -> Wrapped:
-    """Return a model behind the face; `errors` is the tree of its errors, if there was one."""
-    if errors is None and is_ours(model) and hasattr(model, "predict_learn_regions"):
+    """Return a model with its regions; `errors` is the tree of its errors, if there was one."""
+    is_ours = isinstance(model, RowMethods)
+    if errors is None and is_ours and hasattr(model, "predict_learn_regions"):
         return ModelWithLeaves(model)
     return ModelWithErrorTree(model, errors)
 
@@ -116,7 +110,7 @@ class ModelWithLeaves:
     errors: HoeffdingTreeRegressor | None = None
 
     def __init__(self, model: Any) -> None:
-        self.model, self.by_rows = model, isinstance(model, LaggedModel)
+        self.model, self.by_rows = model, takes_tokens(model)
         self.predict_one = model._place_one
 
     def of_target(self, target: Label) -> "ModelWithLeaves":
@@ -143,7 +137,7 @@ class ModelWithLeaves:
     ) -> None:
         """Let the model learn rows."""
         self.model._learn_into(
-            X, _plain(y), w, before.predictions, before.regions, keys=keys, delayed=delayed
+            X, plain_of(y), w, before.predictions, before.regions, keys=keys, delayed=delayed
         )
 
     def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
@@ -165,8 +159,8 @@ class ModelWithErrorTree:
     """
 
     def __init__(self, model: Any, errors: HoeffdingTreeRegressor | None = None) -> None:
-        self.model, self.by_rows = model, isinstance(model, LaggedModel)
-        self._face = None if is_ours(model) else AnyModel(model)
+        self.model, self.by_rows = model, takes_tokens(model)
+        self._inner = hooks_of(model)
         self.errors = errors or HoeffdingTreeRegressor(leaf="mean", track=None, max_depth=DEEPEST)
         self._learned = self.errors._kernel.rows  # before the rows that are being learned
 
@@ -181,10 +175,7 @@ class ModelWithErrorTree:
 
     def predict_one(self, x: dict[Any, Any], key: int, record: bool) -> tuple[Any, int]:
         """Return the prediction of a row, and its region."""
-        if self._face is None:
-            prediction, _ = self.model._place_one(x, key, record)
-        else:
-            prediction = self._face.predict_one(x)
+        prediction, _ = self._inner._place_one(x, key, record)
         try:
             return prediction, self.errors._place_one(x, 0, False)[1]
         except ValueError:
@@ -192,10 +183,7 @@ class ModelWithErrorTree:
 
     def predict_many(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray]:
         """Return the predictions of rows, and their regions."""
-        if self._face is None:
-            predictions, _ = self.model._place_many(X, keys, record)
-        else:
-            predictions = self._face.predict_many(X)
+        predictions, _ = self._inner._place_many(X, keys, record)
         try:
             return _by_target(predictions), self.errors._place_many(X, None, False)[1]
         except ValueError:
@@ -204,20 +192,15 @@ class ModelWithErrorTree:
     def learn_one(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         """Let the model learn a row."""
         self._learned = self.errors._kernel.rows
-        if self._face is None:
-            self.model._learn_row(x, y, w, key)
-        else:
-            self._face.learn_one(x, y, None if w == 1.0 else w)
+        self._inner._learn_row(x, y, w, key)
 
     def learn_many(
         self, X: Any, y: Targets, w: FloatArray, before: Before, *, keys: Any, delayed: bool
     ) -> None:
         """Let the model learn rows."""
         self._learned = self.errors._kernel.rows
-        if self._face is None:
-            self.model._learn_into(X, _plain(y), w, before.predictions, keys=keys, delayed=delayed)
-        else:
-            before.predictions[:] = _by_target(self._face.predict_learn(X, _plain(y), w))
+        own = before.predictions if y.names else before.predictions[:, 0]
+        self._inner._learn_into(X, plain_of(y), w, own, keys=keys, delayed=delayed)
 
     def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
         """Learn the error of a row, if it was not learned yet."""
@@ -230,7 +213,7 @@ class ModelWithErrorTree:
     def finish_many(self, X: Any, y: Targets, w: FloatArray, before: Before) -> None:
         """Learn the errors of rows, if they were not learned yet."""
         if self.errors._kernel.rows == self._learned:
-            sizes = _plain(Targets(y.names, _size(y.values, before.predictions)))
+            sizes = plain_of(Targets(y.names, _size(y.values, before.predictions)))
             try:
                 unused = np.empty(y.values.shape)
                 self.errors._learn_into(X, sizes, w, unused, before.regions)
@@ -259,128 +242,6 @@ def _size_one(y: Any, prediction: Any) -> Any:
     }
 
 
-def _plain(y: Targets) -> Any:
-    """Return y as models take it: of one target, as a column without a name."""
-    return y if y.names else np.ascontiguousarray(y.values[:, 0])
-
-
 def _by_target(predictions: FloatArray) -> FloatArray:
     """Return predictions with a column for each target."""
     return predictions if predictions.ndim == 2 else predictions[:, np.newaxis]
-
-
-class AnyModel:
-    """A model of another library, called by the methods that it has.
-
-    Parameters
-    ----------
-    model : object
-        With `predict_one` and `learn_one`, as river's; or `predict_many` and `learn_many`; or
-        `predict` and `partial_fit`, as scikit-learn's.
-
-    Examples
-    --------
-    >>> from sapwood.evaluate.baselines import LastValue
-    >>> last = AnyModel(LastValue())
-    >>> last.predict_learn([[0.0], [0.0]], np.array([3.0, 5.0]), np.ones(2))
-    array([0., 3.])
-    >>> last.predict_one({0: 0.0})
-    5.0
-    """
-
-    def __init__(self, model: Any) -> None:
-        ways = [way for way in WAYS if all(callable(getattr(model, name, None)) for name in way)]
-        if not ways:
-            raise TypeError(
-                f"{type(model).__name__} is no model: it needs predict_one and learn_one, "
-                "predict_many and learn_many, or predict and partial_fit"
-            )
-        self._model = model
-        self._way = WAYS.index(ways[0])
-        # Others have a predict_many too, but for frames alone.
-        self._in_batches = callable(getattr(model, "predict_learn_many", None))
-
-    def predict_one(self, x: dict[Any, Any]) -> Any:
-        """Return the prediction of a row; 0.0 where the model has none."""
-        if self._way == 0:
-            return _or_zero(self._model.predict_one(x))
-        return float(self._predict_batch({name: [value] for name, value in x.items()})[0])
-
-    def predict_many(self, X: Any) -> FloatArray:
-        """Return the predictions of rows."""
-        if self._in_batches and hasattr(self._model, "predict_many"):
-            return _numbers(self._model.predict_many(X))
-        if self._way == 0:
-            return np.array([_or_zero(self._model.predict_one(x)) for x in _rows(X)], np.float64)
-        return self._predict_batch(X)
-
-    def predict_learn(self, X: Any, y: Any, w: FloatArray) -> FloatArray:
-        """Learn rows; return what was predicted just before each."""
-        weights = None if (w == 1.0).all() else w
-        if self._in_batches:
-            more = {} if weights is None else {"w": weights}
-            return _numbers(self._model.predict_learn_many(X, y, **more))
-        predictions = np.empty(len(y))
-        for place, x in enumerate(_rows(X)):
-            predictions[place] = self.predict_one(x)
-            self.learn_one(x, float(y[place]), None if weights is None else float(w[place]))
-        return predictions
-
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float | None = None) -> None:
-        """Learn a row, of a weight if that is not 1."""
-        if self._way == 0:
-            self._model.learn_one(x, y, **({} if w is None else {"w": w}))
-            return
-        X, more = {name: [value] for name, value in x.items()}, {} if w is None else {"w": [w]}
-        if self._way == 1:
-            self._model.learn_many(X, np.array([y]), **more)
-        else:
-            more = {"sample_weight" if name == "w" else name: own for name, own in more.items()}
-            self._model.partial_fit(_matrix(X), np.array([y]), **more)
-
-    def _predict_batch(self, X: Any) -> FloatArray:
-        if self._way == 1:
-            return np.asarray(self._model.predict_many(X), np.float64)
-        matrix = _matrix(X)
-        try:
-            return np.asarray(self._model.predict(matrix), np.float64)
-        except Exception as error:  # which scikit-learn raises before anything was learned
-            if type(error).__name__ != "NotFittedError":
-                raise
-            return np.zeros(len(matrix))
-
-
-def _or_zero(prediction: Any) -> Any:
-    if isinstance(prediction, Mapping):
-        return prediction
-    return 0.0 if prediction is None else float(prediction)
-
-
-def _numbers(predictions: Any) -> FloatArray:
-    """Return predictions of many rows as an array; of several targets, with a column for each."""
-    if targets.is_several(predictions):
-        return targets.read(predictions).values
-    return np.asarray(predictions, np.float64)
-
-
-def _columns(X: Any) -> dict[Any, Any]:
-    """Return rows as columns by name; those of an array are called by number."""
-    if isinstance(X, Mapping):
-        return dict(X)
-    frame = frames.frame_of(X)
-    if frame is not None:
-        return {series.name: series.to_list() for series in frame.iter_columns()}
-    return dict(enumerate(np.asarray(X).T))
-
-
-def _rows(X: Any) -> Iterator[dict[Any, Any]]:
-    columns = _columns(X)
-    lists = [c.tolist() if isinstance(c, np.ndarray) else c for c in columns.values()]
-    return (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
-
-
-def _matrix(X: Any) -> NDArray[Any]:
-    """Return rows as an array of numbers, with features in the order of their appearance."""
-    if not isinstance(X, Mapping) and frames.frame_of(X) is None:
-        return np.asarray(X)
-    return np.column_stack([np.asarray(column, np.float64) for column in _columns(X).values()])

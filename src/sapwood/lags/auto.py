@@ -84,9 +84,10 @@ def propose(
     (1, 2, 3, 24, 168, 336)
     """
     places = [slice(None)] if series is None else [series == each for each in np.unique(series)]
-    clocks = [None if times is None else times[own] for own in places]
-    step = 1.0 if times is None else float(np.median([_step(own) for own in clocks]))
-    grids = [_on_grid(y[own], clock, step) for own, clock in zip(places, clocks, strict=True)]
+    clocks = [] if times is None else [times[own] for own in places]
+    step = float(np.median([_step(clock) for clock in clocks])) if clocks else 1.0
+    given: list[FloatArray | None] = [*clocks] if clocks else [None] * len(places)
+    grids = [_on_grid(y[own], clock, step) for own, clock in zip(places, given, strict=True)]
     found = _mean_autocorrelation(grids)
     ahead = max(1, int(np.ceil(horizon / step - 1e-9)))
     peaks = _peaks(found)
@@ -107,7 +108,7 @@ def propose(
     return Proposal(
         *(tuple(map(span, lags)), tuple(map(span, means)), season, step, naive),
         earlier=tuple(map(span, earlier)),
-        rows_per_time=1.0 if times is None else float(np.median([*map(_rows_per_time, clocks)])),
+        rows_per_time=float(np.median([*map(_rows_per_time, clocks)])) if clocks else 1.0,
     )
 
 

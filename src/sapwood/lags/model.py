@@ -10,27 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
 from sapwood.corrector._pending import key_of_row
-from sapwood.corrector.tokens import (
-    EMPTY,
-    is_id,
-    tokens_of_rows,
-)
+from sapwood.corrector.tokens import EMPTY, RowTokens, is_id, tokens_of_rows
 from sapwood.lags.forecasting import Path, lost_lags, recursive_path
-from sapwood.lags.intervals import LaggedIntervals
 from sapwood.lags.lags import LaggedRows, Lags, Ticket
 from sapwood.lags.pending_rows import (
     MOST_PENDING,
     Pending,
     packed,
     pending_bytes,
-    plain,
     restored,
-    rows_of,
 )
 from sapwood.model import Model, State, from_bytes, is_all_or_nothing
-from sapwood.row_methods import RowMethods, array_for, whole_batch
+from sapwood.row_methods import array_for, whole_batch
 from sapwood.rows import targets
+from sapwood.stages.any_model import bytes_of, hooks_of
+from sapwood.stages.intervals import OfferedIntervals
 from sapwood.stages.order import check_order
+from sapwood.stages.rows import plain, rows_of
 from sapwood.stages.stage import offered, passed_on, rows_learned
 from sapwood.validation import Label
 
@@ -43,7 +39,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 
-class LaggedModel(LaggedIntervals):
+class LaggedModel(OfferedIntervals):
     """A model with lag features, which are computed, stored and saved with it.
 
     Parameters
@@ -80,6 +76,7 @@ class LaggedModel(LaggedIntervals):
 
     kind = "LaggedModel"
     format = 5
+    _takes_tokens = True
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
@@ -95,8 +92,7 @@ class LaggedModel(LaggedIntervals):
         self._pending: dict[int, Pending] = {}
 
     def _set_model(self, model: Any) -> None:
-        self._model = model
-        self._is_ours = isinstance(model, RowMethods)  # else it keeps no predictions
+        self._model, self._inner = model, hooks_of(model)
         self._has_rows = False  # whether the model is known to have learned any
 
     @property
@@ -131,7 +127,7 @@ class LaggedModel(LaggedIntervals):
 
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         x = self._encoded_one(x)
-        turn, lags, model = self._turns, self._lags, self._model
+        turn, lags, model, inner = self._turns, self._lags, self._model, self._inner
         with turn:
             if type(lags.target) is tuple:
                 y = targets.named(lags.target, lags._labels_one(y))
@@ -143,7 +139,7 @@ class LaggedModel(LaggedIntervals):
             # As `_both` does, without its cost.
             turn.unfinished = plan.push, lambda: rows_learned(model) != rows and plan.is_due
             try:
-                self._let_learn(row, y, w, key or key_of_row(x) or EMPTY)
+                inner._learn_row(row, y, w, key or key_of_row(x) or EMPTY)
             except Exception:
                 turn.settle()
                 raise
@@ -165,10 +161,7 @@ class LaggedModel(LaggedIntervals):
 
     def _let_learn(self, row: dict[Any, Any], y: Any, w: float, key: int) -> None:
         """Let the model inside learn a row that has its lags."""
-        if self._is_ours:
-            self._model._learn_row(row, y, w, key)
-        else:
-            self._model.learn_one(row, y, *(() if w == 1.0 else (w,)))
+        self._inner._learn_row(row, y, w, key)
 
     def _token(self, x: Any) -> int:
         """Return by what a row without an id is known; 0 before anything was learned.
@@ -218,22 +211,16 @@ class LaggedModel(LaggedIntervals):
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> Any:
         if is_id(key):
-            return self._ask(x, key, record, lambda row, own: self._placed(row, own, record))
+            return self._ask(
+                x, key, record, lambda row, own: self._inner._place_one(row, own, record)
+            )
         x = self._encoded_one(x)
         with self._turns:
             if not record:
                 key = 0
             elif not key or not self._has_rows:
                 key = self._token(x)
-            return self._placed(self._lags.next_row(x), key, record)
-
-    def _placed(self, row: dict[Any, Any], key: int, record: bool) -> Any:
-        """Return the prediction and the region of a row that has its lags."""
-        if self._is_ours:
-            found: tuple[Any, int] = self._model._place_one(row, key, record)
-            return found
-        prediction = self._model.predict_one(row)
-        return prediction if isinstance(prediction, Mapping) else float(prediction), -1
+            return self._inner._place_one(self._lags.next_row(x), key, record)
 
     @offered
     def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
@@ -254,11 +241,14 @@ class LaggedModel(LaggedIntervals):
             return self._place_each(X, keys, record)
         with self._turn():
             plan, own = self._planned(X, keys)
-            if self._is_ours:
-                found: tuple[FloatArray, IntArray | None]
-                found = self._model._place_many(plan.in_kind, own, record)
-                return found
-            return _numbers(self._model.predict_many(plan.in_kind)), None
+            found: tuple[FloatArray, IntArray | None]
+            found = self._inner._place_many(plan.in_kind, own, record)
+            return found
+
+    def _ask_many(self, X: Any, record: bool, ask: Callable[[Any, dict[str, Any]], Any]) -> Any:
+        with self._turn():
+            plan, own = self._planned(X)
+            return ask(plan.in_kind, {} if own is None else {"ids": RowTokens(own)})
 
     def _planned(self, X: Any, keys: Any = None) -> tuple[LaggedRows, Any]:
         """Return the next rows with their lags, and by which keys their predictions are kept."""
@@ -299,22 +289,16 @@ class LaggedModel(LaggedIntervals):
         own: dict[str, Any] = {"delayed": delayed, "predicting": predicting, "regions": regions}
 
         def learn(rows: Any, y: Any, keys: Any) -> Any:
-            if self._is_ours:
-                return self._model._learn_many(rows, y, w, keys, **own)
-            more = () if w is None else (w,)
-            if predicting is False:
-                return self._model.learn_many(rows, y, *more)
-            found = _numbers(self._model.predict_learn_many(rows, y, *more))
-            if predicting is not True:
-                predicting[...] = found.reshape(predicting.shape)
-            return found
+            return self._inner._learn_many(rows, y, w, keys, **own)
 
         with self._turn():
             if self._are_pending(keys):
                 return self._learn_each(X, targets.read(y), w, keys, predicting, regions)
             return self._learn_rows(learn, X, y, keys)
 
-    def _learn_rows(self, learn: Callable[[Any, Any, Any], Any], X: Any, y: Any, keys: Any) -> Any:
+    def _learn_rows(
+        self, learn: Callable[[Any, Any, Any], Any], X: Any, y: Any, keys: Any, w: Any = None
+    ) -> Any:
         """Let the model learn rows that are not past yet, by their keys or else by their tokens."""
         with self._turn():
             if not isinstance(self.lags.target, str):
@@ -418,9 +402,6 @@ class LaggedModel(LaggedIntervals):
 
     parameters = passed_on("The arguments that make an empty model like the one inside.")
     n_leaves = passed_on("The number of leaves of the model.")
-    region_tree = passed_on("The tree whose leaves are the regions of intervals.")
-    levels = passed_on("The levels of the prediction intervals.")
-    widths = passed_on("How wide intervals are in each region.")
     targets = passed_on("The names of several targets, in their order.")
 
     def merge(self, other: Any, *more: Any) -> NoReturn:
@@ -483,7 +464,7 @@ class LaggedModel(LaggedIntervals):
         with self._turn():
             header, arrays = self.lags.to_state()
             own: dict[str, NDArray[Any]] = {f"{PAST}{name}": each for name, each in arrays.items()}
-            own[INNER] = np.frombuffer(self.model.to_bytes(), np.uint8)
+            own[INNER] = bytes_of(self.model)
             own[PENDING] = packed(self._pending)
             return State({"lags": header}, own)
 
@@ -515,10 +496,3 @@ class LaggedModel(LaggedIntervals):
         if PENDING in wanted:
             made._pending = restored(arrays[PENDING], made.lags, format)
         return made
-
-
-def _numbers(predictions: Any) -> FloatArray:
-    """Return what a model of another library predicts; of several targets, a column for each."""
-    if targets.is_several(predictions):
-        return targets.read(predictions).values
-    return np.asarray(predictions, np.float64)

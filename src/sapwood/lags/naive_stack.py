@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.hybrid import _stack
 from sapwood.lags import _forecasts
@@ -120,7 +120,7 @@ class NaiveStack(OneTargetStage):
         own = _forecasts.size(len(self._linear), time is not None)
         self._state = np.zeros(own + (0 if level is None else _forecasts.SIZES))
         self._calendar = Calendar(timezone)
-        self._pending = Notes(RECORD, MOST_PENDING)
+        self._pending = PendingPredictions(RECORD, MOST_PENDING)
 
     def _places(self, names: Sequence[Label], argument: str) -> tuple[int, ...]:
         """Return the places of features among those of the linear forecasts."""
@@ -215,7 +215,7 @@ class NaiveStack(OneTargetStage):
         labels = np.full(len(keys), rows_learned(self._model) or 0.0)
         records = np.column_stack([labels, members, results])
         good = np.isfinite(results)
-        self._pending.leave_keys(np.ascontiguousarray(keys[good]), records[good])
+        self._pending.put_keys(np.ascontiguousarray(keys[good]), records[good])
 
     # -- learning ---------------------------------------------------------------------------------
 

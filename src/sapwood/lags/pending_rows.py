@@ -1,6 +1,5 @@
 """Rows that wait for their labels, with the lags that they were predicted with."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +9,9 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.corrector.tokens import is_id
 from sapwood.lags.lags import Lags, Ticket
-from sapwood.rows.encoded import EncodedColumns, EncodedRow
-from sapwood.rows.encoder import is_rows
-from sapwood.streams.memory import columns_of
+from sapwood.storage import lists
 
-__all__ = ["MOST_PENDING", "Pending", "packed", "pending_bytes", "plain", "restored", "rows_of"]
+__all__ = ["MOST_PENDING", "Pending", "packed", "pending_bytes", "restored"]
 
 MOST_PENDING = 100_000  # rows with ids that wait for their labels; the oldest go first
 ROW_BYTES, LAG_BYTES = 400, 34  # that such a row takes at most: its objects, and each of its lags
@@ -34,12 +31,12 @@ def packed(pending: Mapping[int, Pending]) -> NDArray[np.uint8]:
     waiting = [
         [key, known, list(ticket.key), ticket.number] for key, (known, ticket) in pending.items()
     ]
-    return np.frombuffer(json.dumps(waiting).encode(), np.uint8)
+    return lists.packed(waiting)
 
 
 def restored(array: NDArray[Any], lags: Lags, format: int) -> dict[int, Pending]:
     """Return the pending rows, if they are valid."""
-    saved = json.loads(array.tobytes())
+    saved = lists.unpacked(array)
     if not isinstance(saved, list) or len(saved) > MOST_PENDING:
         raise ValueError("the pending rows are not as they were saved")
     names, labels = lags.features, lags.label_features
@@ -65,22 +62,3 @@ def restored(array: NDArray[Any], lags: Lags, format: int) -> dict[int, Pending]
         ticket = Ticket(tuple(series), validation.whole(number, "the number of a row", 0, 2**53))
         pending[key] = known, ticket
     return pending
-
-
-def rows_of(X: Any) -> list[Any]:
-    """Return rows as dicts; those that are dicts already stay as they are."""
-    if is_rows(X):
-        return list(X)
-    columns = columns_of(X)
-    lists = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.values()]
-    return [_marked(X, dict(zip(columns, row, strict=True))) for row in zip(*lists, strict=True)]
-
-
-def _marked(X: Any, row: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a row of columns, as an encoded one if these are encoded."""
-    return EncodedRow(row) if isinstance(X, EncodedColumns) else row
-
-
-def plain(found: Any) -> Any:
-    """Return what was found for a row; of several targets, as a list."""
-    return [*found.values()] if isinstance(found, Mapping) else found

@@ -13,6 +13,7 @@ from sapwood.regressor import Regressor
 from sapwood.row_methods import array_for
 from sapwood.rows import frames
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
+from sapwood.stages.rows import rows_of
 from sapwood.stages.stage import Stage, passed_on, rows_learned
 
 __all__ = ["LossRegressor"]
@@ -164,7 +165,7 @@ class LossRegressor(OneTargetStage):
         labels = labels_of(y, "a loss is for one; use a model for each").tolist()
         self._check_labels(labels)
         weights = validation.weights(w, len(labels)).tolist()
-        rows = self._rows(X, self.model.features)
+        rows = rows_of(self._encoded(frames.lasting(X)), self.model.features)
         if len(rows) != len(labels):
             raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
         found = array_for(predicting, (len(labels),))

@@ -550,7 +550,7 @@ def grow(TreeKernel kernel not None):
         with nogil:
             for leaf in range(leaves):
                 if kernel.leaves[leaf].weight >= kernel.leaves[leaf].due:
-                    kernel.make_ready(leaf, 0.0)
+                    kernel.reserve_for_row(leaf, 0.0)
                     decide(kernel, leaf)
     finally:
         kernel.drop_spares()

@@ -74,7 +74,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     stream = _stream_with(tree, arrays["stream"], float(arrays["sums"]["weight"].sum()))
     names = ("sums", "models", "places", "slots", "parts_at", "parts")
     _delta.apply(kernel, *(arrays[name] for name in names))
-    _add_levels(kernel.level_table[: len(arrays["levels"])], arrays["levels"])
+    _add_levels(kernel.encoding_table[: len(arrays["levels"])], arrays["levels"])
     add_labels(kernel, features, arrays["label_sums"], stream["weight"] / stream["rows"])
     correction_layer.set_layer(kernel, arrays["layer"])
     kernel.set_stream(**stream)

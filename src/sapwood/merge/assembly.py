@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector._layer import LastLayer, layer_parts
+from sapwood.corrector._layer import ErrorCorrectionLayer, layer_parts
 from sapwood.ensemble.ensemble import KERNEL_BYTES
 from sapwood.ensemble.ensemble_state import OWN
 from sapwood.ensemble.ensemble_state import STREAM as STREAM_OF_FOREST
@@ -24,15 +24,15 @@ from sapwood.model import State
 from sapwood.rows.features import OTHERS, Features, labels_within
 from sapwood.schema import Schema
 from sapwood.tree import _memory, memory, tree_state
-from sapwood.tree._column_tables import LEVEL_HEAD
+from sapwood.tree._column_tables import ENCODING_HEAD
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._schema_migration import SchemaMigration
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     MOST_UNIT_CHANGES,
     STREAM,
+    UNIT_DETECTION_RECORD,
     UNITS_RECORD,
-    UNREST_RECORD,
     no_trial,
 )
 from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -117,7 +117,7 @@ class Part:
             parameters,
             tree._features,
             [kernel],
-            [kernel.pending],
+            [kernel.undecided],
             record,
             np.ones((kernel.targets, 1)),
             {**stream, "begun": 0.0},
@@ -138,7 +138,7 @@ class Part:
             {name: forest._parameters[name] for name in (*SHAPING, "max_bytes", "seed", "threads")},
             forest._features,
             [kernel.trees[place] for place in learned],
-            [kernel.trees[place].pending for place in learned],
+            [kernel.trees[place].undecided for place in learned],
             kernel.tree_table[learned],
             _shares(weights),
             {name: float(getattr(kernel, name)) for name in names},
@@ -281,13 +281,15 @@ def _check_own_codes(part: Part, kernel: TreeKernel) -> None:
     for name, count, own in zip(part.known.names, part.known.counts, places, strict=True):
         if own < 0:
             continue
-        shared = kernel.level_table[start + LEVEL_HEAD + count : start + LEVEL_HEAD + own, 0]
+        shared = kernel.encoding_table[
+            start + ENCODING_HEAD + count : start + ENCODING_HEAD + own, 0
+        ]
         if shared.any():
             raise MergeError(
                 f"{validation.shown(name)} has more categories than can be distinguished, so that "
                 "some share an encoding: leave it out in both models"
             )
-        start += LEVEL_HEAD + own
+        start += ENCODING_HEAD + own
 
 
 def _unlike_a_member(kernel: TreeKernel) -> dict[str, Array]:
@@ -297,11 +299,11 @@ def _unlike_a_member(kernel: TreeKernel) -> dict[str, Array]:
     found = {
         "stream": np.array([stream[name] for name in STREAM]),
         "layer": np.zeros(0),
-        **dict(zip(tree_state.NOTES, tree_state.NO_NOTES, strict=True)),
+        **dict(zip(tree_state.PENDING_ARRAYS, tree_state.NO_PENDING, strict=True)),
     }
     if kernel.tracking:  # a tree by itself follows the units of y as well
         found["units"] = np.zeros(kernel.features + 1, UNITS_RECORD)
-        found["unrest"] = np.zeros(1, UNREST_RECORD)
+        found["unrest"] = np.zeros(1, UNIT_DETECTION_RECORD)
         found["changes"] = np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD)
     return found
 
@@ -366,8 +368,8 @@ def _state(
         errors = [*(part.errors for part in parts), waits]
         found |= {"targets": targets, "errors": np.concatenate(errors)}
         if kernel.tracking:
-            notes = tree_state.notes_state(forest._new_notes(len(targets)))
-            found |= dict(zip(tree_state.NOTES, notes, strict=True))
+            notes = tree_state.pending_arrays(forest._new_pending(len(targets)))
+            found |= dict(zip(tree_state.PENDING_ARRAYS, notes, strict=True))
     if kernel.tracking:
         found["layer"] = _fresh_layers(stream, targets, arrays["layer"])
         found["layer"] = found["layer"] if layer is None else layer
@@ -420,7 +422,7 @@ def _fresh_layers(stream: dict[str, float], targets: Array, unseen: Array) -> Ar
 def _fresh_layer(stream: dict[str, float]) -> Array:
     """Return an error-correction layer that has seen no row: those of the models followed other streams."""
     low, high = stream["low"], stream["high"]
-    layer = LastLayer()
+    layer = ErrorCorrectionLayer()
     middle = np.array([low / 2 + high / 2])
     layer.learn(middle, middle)
     found: Array = layer.state

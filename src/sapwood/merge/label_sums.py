@@ -1,6 +1,6 @@
 """What rows have added to categories of many: sums that add, where levels themselves forget.
 
-The level of a category is a mean that remembers so many rows (see `sapwood/tree/_levels.pxd`). A
+The level of a category is a mean that remembers so many rows (see `sapwood/tree/_target_encoding.pxd`). A
 worker counts the weight of its rows of each category, and sums of y, and these add; the tree then
 takes them in as rows that arrived at once.
 """
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood.merge.alignment import LABEL_SUMS, many_of
 from sapwood.merge.snapshot import shared_level
 from sapwood.rows.column import CATEGORY, OTHERS
-from sapwood.tree._column_tables import LEVEL_HEAD
+from sapwood.tree._column_tables import ENCODING_HEAD
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.validation import Label
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 CODES = OTHERS + 1
 MEMORY, MEMORY_OF_ALL = 256, 16_384
-"""Rows that the mean of a category remembers, and that of all: as `sapwood/tree/_levels.pxd`."""
+"""Rows that the mean of a category remembers, and that of all: as `sapwood/tree/_target_encoding.pxd`."""
 
 
 def levels_added(after: Array, before: Array, features: int) -> Array:
@@ -49,7 +49,7 @@ class LabelSums:
 
     def _levels_of_few(self) -> Array:
         kernel = self._tree._kernel
-        return kernel.level_table[: CODES * kernel.features].copy()
+        return kernel.encoding_table[: CODES * kernel.features].copy()
 
     def _many_now(self) -> dict[Label, int]:
         """Return the places of the features that are categories of many."""
@@ -122,10 +122,10 @@ def add_labels(kernel: TreeKernel, header: dict[str, Any], added: Array, row_wei
             continue
         if place in many:
             count = len(header["labels"][place])
-            levels = kernel.level_table[start : start + LEVEL_HEAD + places]
+            levels = kernel.encoding_table[start : start + ENCODING_HEAD + places]
             _add_to(levels, added[at : at + count], row_weight)
             at += count
-        start += LEVEL_HEAD + places
+        start += ENCODING_HEAD + places
 
 
 def _add_to(levels: Array, sums: Array, row_weight: float) -> None:
@@ -133,7 +133,7 @@ def _add_to(levels: Array, sums: Array, row_weight: float) -> None:
     if not weight.sum() > 0.0:
         return
     most = MEMORY_OF_ALL * row_weight
-    own = levels[LEVEL_HEAD : LEVEL_HEAD + len(sums)]
+    own = levels[ENCODING_HEAD : ENCODING_HEAD + len(sums)]
     some = weight > 0.0
     within = _squares(own[some], weight[some], total[some], square[some])
     seen = np.where(own[some, 0] > 0.0, weight[some], np.maximum(weight[some] - row_weight, 0.0))

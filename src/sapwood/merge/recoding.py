@@ -17,7 +17,7 @@ from sapwood.merge.errors import MergeError
 from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
 from sapwood.rows.features import TARGETS, Features
 from sapwood.tree import tree_state
-from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD
+from sapwood.tree._column_tables import ENCODING_HEAD, GRID_DOUBLES
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import CATEGORY as CATEGORY_NODE
 from sapwood.tree.layout import LEAF, LISTED
@@ -212,8 +212,8 @@ def _levels(levels: Array, order: Order, places: Array) -> Array:
     many, start = {}, CODES * len(places)
     for feature, count in enumerate(places.tolist()):
         if count >= 0:
-            many[feature] = levels[start : start + LEVEL_HEAD + count]
-            start += LEVEL_HEAD + count
+            many[feature] = levels[start : start + ENCODING_HEAD + count]
+            start += ENCODING_HEAD + count
     parts = []
     for old, codes in zip(order.features.tolist(), order.codes, strict=True):
         own = few[old].copy()
@@ -223,7 +223,7 @@ def _levels(levels: Array, order: Order, places: Array) -> Array:
     for old, codes in zip(order.features.tolist(), order.codes, strict=True):
         if old in many:
             own = many[old].copy()
-            own[LEVEL_HEAD : LEVEL_HEAD + len(codes)] = own[LEVEL_HEAD + codes]
+            own[ENCODING_HEAD : ENCODING_HEAD + len(codes)] = own[ENCODING_HEAD + codes]
             parts.append(own)
     return np.concatenate([*parts, np.zeros((0, 2))])
 

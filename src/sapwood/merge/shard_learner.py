@@ -71,7 +71,7 @@ class ShardLearner:
         self._leaves = leaves.copy()
         self._grids = _delta.grids_of(kernel)
         self._before = tree_state.kernel_arrays(kernel, watches=False)
-        self._before["levels"] = kernel.level_table.copy()
+        self._before["levels"] = kernel.encoding_table.copy()
         facts = kernel.columns.known_facts
         facts["late_cost"] = facts["late_weight"] = 0.0  # of its own rows alone
         self._facts = facts.copy()
@@ -110,7 +110,7 @@ class ShardLearner:
         same = few[: len(known.names)] == self._few  # else the grid was reset
         laid[:, : len(known.names)] |= (self._grids[:, :, 2] > 0.0) & same
         parts = _delta.extract(kernel, self._leaves, before["models"], laid)
-        levels = levels_added(kernel.level_table, before["levels"], len(features))
+        levels = levels_added(kernel.encoding_table, before["levels"], len(features))
         rows = kernel.rows - self._rows
         usual, mass = _delta.faded_usual(self._usual, kernel.usual, rows)
         counts = [len(labels) for labels in known.categories]

@@ -20,7 +20,7 @@ from sapwood.schema import Schema
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree import memory, tree_state
-from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD
+from sapwood.tree._column_tables import ENCODING_HEAD, GRID_DOUBLES
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import no_trial
 from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -55,7 +55,7 @@ LEFT_OUT = (
     "observers",
     "trial",
     "trial_watches",
-    *tree_state.NOTES,
+    *tree_state.PENDING_ARRAYS,
 )
 MOMENTS = ("weight", "target_mean", "target_m2", "residual_mean", "residual_m2")
 
@@ -93,15 +93,15 @@ def check_distinct_labels(tree: HoeffdingTreeRegressor) -> None:
     - Raises MergeError if some share one, by their hash: workers could not distinguish them.
     """
     known, most = tree._features.known, tree._features.most_labels
-    levels, start = tree._kernel.level_table, CODES * len(known.names)
+    levels, start = tree._kernel.encoding_table, CODES * len(known.names)
     places = tree._kernel.columns.place_table.tolist()
     for name, count, own in zip(known.names, known.counts, places, strict=True):
         if own < 0:
             continue
-        shared = levels[start + LEVEL_HEAD + count : start + LEVEL_HEAD + own, 0]
+        shared = levels[start + ENCODING_HEAD + count : start + ENCODING_HEAD + own, 0]
         if count >= most or shared.any():
             raise shared_level(name, most)
-        start += LEVEL_HEAD + own
+        start += ENCODING_HEAD + own
 
 
 def shared_level(name: Label, most: int) -> MergeError:
@@ -135,7 +135,7 @@ def take_snapshot(tree: HoeffdingTreeRegressor, round: int = 0) -> bytes:
 
 def _packed(tree: HoeffdingTreeRegressor, round: int) -> bytes:
     kernel = tree._kernel
-    if kernel.pending >= 0:
+    if kernel.undecided >= 0:
         raise MergeError(
             "the tree has yet to decide on a leaf, for which memory did not suffice: let it learn "
             "a row"
@@ -203,7 +203,9 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
         "trial": no_trial(),
         "trial_watches": np.zeros((0, width)),
     }
-    notes = dict(zip(tree_state.NOTES, tree_state.notes_state(kernel.notes), strict=True))
+    notes = dict(
+        zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(kernel.pending), strict=True)
+    )
     filled = {**arrays, **notes, "watches": watches, **empty}
     tree_state.fill_kernel(kernel, tree._features, filled)
     check(kernel.rows >= LEAST_ROWS, "its tree has learned too little")
@@ -215,5 +217,5 @@ def _stop_growing(kernel: TreeKernel) -> None:
     """Let no leaf ever be due, count no bytes, and stay in the units of the snapshot."""
     records = kernel.leaf_table[: kernel.leaf_count]
     records["due"] = records["review"] = np.inf
-    kernel.stop_minding()
+    kernel.stop_watching_units()
     _delta.lift_limit(kernel)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.drift._detector import LARGEST
 from sapwood.drift.detector import ChangeDetector
 from sapwood.model import from_bytes
@@ -175,9 +175,9 @@ def _restored(data: bytes, model: Regressor) -> Regressor:
     made: Regressor = from_bytes(data, "a retired model")
     if made.schema != model.schema:
         made.schema = model.schema
-    notes = made._kernel.notes
+    notes = made._kernel.pending
     if notes is not None:
-        notes.restore(*Notes(notes.width, notes.most).state())
+        notes.restore(*PendingPredictions(notes.width, notes.most).state())
     return made
 
 
@@ -239,8 +239,8 @@ def _ended(held: Held, trial: Trial, best: int | None, rules: Rules) -> Held:
 
 def _expect_labels(old: Regressor, new: Regressor) -> None:
     """Let a model expect the labels of rows that another one has predicted."""
-    pending, notes = old._kernel.notes, new._kernel.notes
+    pending, notes = old._kernel.pending, new._kernel.pending
     if pending is not None and notes is not None:
-        fresh = Notes(notes.width, notes.most)
-        fresh.leave_blanks(pending.count + pending.unrecorded)
+        fresh = PendingPredictions(notes.width, notes.most)
+        fresh.add_unrecorded(pending.count + pending.unrecorded)
         notes.restore(*fresh.state())

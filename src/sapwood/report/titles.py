@@ -35,8 +35,11 @@ STAGES = {
     "RecurringRegressor": "retired models",
     "MultiViewRegressor": "several views",
     "SparseRegressor": "sparse rows",
+    "ScreenedRegressor": "screened features",
     "LossRegressor": "another loss",
+    "CorrectedRegressor": "error correction",
     "IntervalRegressor": "prediction intervals",
+    "MonitoredRegressor": "a drift monitor",
 }
 """Models around models, in the order in which a title names them."""
 WRAPPER = re.compile(rf"<({'|'.join(STAGES)})\((?=<)")

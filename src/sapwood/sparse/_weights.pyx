@@ -15,7 +15,7 @@ Weights are in a table with buckets of BUCKET slots, found by the keys of names.
 the table grow; at its largest size the name is evicted that has had no row for the longest time.
 
 Its prediction and that of the model inside are combined by a ridge regression on earlier errors
-(_blend.pxd).
+(_stacking.pxd).
 
 Rows are learned in a transaction: `begin`, `learn`, and then `commit` or `undo`.
 """
@@ -26,15 +26,15 @@ from libc.math cimport fabs, fmax, fmin
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from sapwood.corrector._blend cimport (
-    BlendRules, blended, judge_blend, settle_blend, start_blend,
+from sapwood.corrector._stacking cimport (
+    StackRules, stacked, score_stack, solve_stack, start_stack,
 )
 from sapwood.sparse._rows cimport SparseRows
 
 cdef enum:
     BUCKET = 8
     LEAST_SLOTS = 64
-    BLEND = 5            # blend_doubles(1)
+    STACK_DOUBLES = 5    # stack_doubles(1)
     EARLY_ROWS = 20      # before the first review of names
     REVIEW_ROWS = 500
 
@@ -44,7 +44,7 @@ cdef double NOISE_FADE = 0.999
 cdef double LEAST_NOISE = 1e-3    # of the variance of y
 cdef double MEAN_RATE = 0.01      # of the sum of z² of a row
 cdef double EVIDENCE = 9.0        # w² of a name that is handed inwards, in units of its variance
-cdef BlendRules RULES = BlendRules(0.9995, 25.0, 0.5, 1.0)
+cdef StackRules RULES = StackRules(0.9995, 25.0, 0.5, 1.0)
 
 
 cdef struct Slot:
@@ -67,7 +67,7 @@ cdef struct Head:
     double noise       # exponentially weighted sums of squared errors, and of weights
     double noise_weight
     double terms       # mean sum of z² of a row
-    double blend[BLEND]
+    double stack[STACK_DOUBLES]
 
 
 cdef struct Saved:
@@ -117,7 +117,7 @@ cdef class SparseWeights:
         self.head_array = np.zeros(HEAD)
         cdef double[::1] view = self.head_array
         self.head = <Head*>&view[0]
-        start_blend(self.head.blend, 1, &RULES)
+        start_stack(self.head.stack, 1, &RULES)
         self.is_open = self.has_grown = False
         self.saved, self.places = NULL, NULL
 
@@ -266,17 +266,17 @@ cdef class SparseWeights:
         """
         cdef Py_ssize_t row
         cdef Head* head = self.head
-        cdef double* blend = head.blend
+        cdef double* stack = head.stack
         if not self.is_open:
             return
         for row in range(y.shape[0]):
             found[row] = inner[row]
             if self.old_head.rows + row > 0.0:
-                found[row] = blended(blend, 1, inner[row], &linear[row])
-                judge_blend(
-                    blend, 1, &RULES, inner[row], &linear[row], found[row], y[row], w[row], 1.0
+                found[row] = stacked(stack, 1, inner[row], &linear[row])
+                score_stack(
+                    stack, 1, &RULES, inner[row], &linear[row], found[row], y[row], w[row], 1.0
                 )
-                settle_blend(blend, 1, &RULES, 1)
+                solve_stack(stack, 1, &RULES, 1)
         self.close()
 
     # -- learning and predicting ------------------------------------------------------------------
@@ -316,7 +316,7 @@ cdef class SparseWeights:
         """
         cdef Py_ssize_t row
         for row in range(inner.shape[0]):
-            found[row] = blended(self.head.blend, 1, inner[row], &linear[row])
+            found[row] = stacked(self.head.stack, 1, inner[row], &linear[row])
 
     cdef inline double held(self, double prediction) noexcept nogil:
         return fmin(fmax(prediction, self.head.low), self.head.high)

@@ -10,10 +10,12 @@ from sapwood import validation
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
 from sapwood.row_methods import array_for
+from sapwood.rows import frames
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.sparse._rows import SparseRows, key_of_name
 from sapwood.sparse._weights import LEAST_BYTES, SparseWeights
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
+from sapwood.stages.rows import rows_of
 from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.validation import Label
 
@@ -304,7 +306,7 @@ class SparseRegressor(OneTargetStage):
     def _rows(self, X: Any, names: Sequence[Label] = ()) -> list[Any]:
         """Return rows as dicts; those of a matrix of SciPy have the numbers of columns as names."""
         if not hasattr(X, "tocsr"):
-            return super()._rows(X, names)
+            return rows_of(self._encoded(frames.lasting(X)), names)
         matrix = X.tocsr()
         columns, values = matrix.indices.tolist(), matrix.data.astype(float).tolist()
         parts = map(slice, matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist())

@@ -1,18 +1,13 @@
 """A stage of one target, around a model of Sapwood of one target."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.regressor import Regressor
-from sapwood.rows import frames, targets
-from sapwood.rows.encoded import EncodedColumns, EncodedRow
-from sapwood.rows.encoder import is_rows
+from sapwood.rows import targets
 from sapwood.stages.stage import RowStage, passed_on
-from sapwood.streams.memory import columns_of
-from sapwood.validation import Label
 
 __all__ = ["OneTargetStage", "checked_model", "labels_of"]
 
@@ -27,19 +22,6 @@ class OneTargetStage(RowStage):
     feature_kinds = passed_on("What each feature is.")
     feature_importances = passed_on("The share of each feature; sums to 1.")
     n_leaves = passed_on("The number of leaves of the model.")
-
-    def _rows(self, X: Any, names: Sequence[Label] = ()) -> list[Any]:
-        """Return rows as encoded dicts; names are those of the columns of an array."""
-        if is_rows(X):
-            return [self._encoded_one(x) for x in X]
-        encoded = self._encoded(frames.lasting(X))
-        columns = columns_of(encoded, names)
-        lists = [
-            column.tolist() if isinstance(column, np.ndarray) else list(column)
-            for column in columns.values()
-        ]
-        kind = EncodedRow if isinstance(encoded, EncodedColumns) else dict
-        return [kind(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def checked_model(model: Any, outside: str) -> Regressor:

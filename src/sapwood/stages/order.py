@@ -3,9 +3,11 @@
 from typing import Any
 
 from sapwood.model import StoredModel
+from sapwood.regressor import Regressor
 from sapwood.stages.stage import Stage
+from sapwood.stages.surface import TransparentStage
 
-__all__ = ["check_order"]
+__all__ = ["check_order", "takes_tokens"]
 
 REPEATED = {
     "LaggedModel": "a row has one past: name all lags in one Lags",
@@ -13,6 +15,8 @@ REPEATED = {
     "IntervalRegressor": (
         "a prediction has one interval at each level: name all levels in one IntervalRegressor"
     ),
+    "CorrectedRegressor": "a second layer would follow the same errors",
+    "MonitoredRegressor": "one monitor watches all features, y and the errors",
 }
 CLASSES = {
     "LaggedModel": (
@@ -22,7 +26,12 @@ CLASSES = {
     "IntervalRegressor": (
         "and intervals are around numbers: its uncertainty is what predict_proba_one returns"
     ),
+    "CorrectedRegressor": "and errors are those of numbers: calibrated classifiers need no layer",
+    "MonitoredRegressor": (
+        "and errors are those of numbers: sapwood.evaluate.evaluate_classes has a monitor of them"
+    ),
 }
+CORRECTED = "CorrectedRegressor"
 
 
 def check_order(kind: str, model: Any) -> None:
@@ -44,11 +53,34 @@ def check_order(kind: str, model: Any) -> None:
                 f"{CLASSES[kind]}"
             )
         if not isinstance(inner, Stage):
-            return
+            break
         if inner.kind == kind:
             raise ValueError(
                 f"the model is a {around}{kind} already, and {REPEATED[kind]}; or put this one "
                 "around the model inside that"
             )
+        if kind == CORRECTED and inner.kind == "IntervalRegressor":
+            raise ValueError(
+                f"the model is a {around}{inner.kind}, whose intervals would be around predictions "
+                "that are not corrected: put the IntervalRegressor around the corrected model"
+            )
         around += f"{inner.kind} around a "
         inner = inner.model
+    if kind == CORRECTED:
+        _check_layer(model)
+
+
+def _check_layer(model: Any) -> None:
+    """Raise ValueError if what a model predicts is corrected already."""
+    while isinstance(model, TransparentStage):
+        model = model.model
+    if isinstance(model, Regressor) and model.parameters.get("track") is not None:
+        raise ValueError(
+            f"the {type(model).__name__} has an error-correction layer of its own, which corrects "
+            f"the same errors: use the model as it is, or make it with track=None"
+        )
+
+
+def takes_tokens(model: Any) -> bool:
+    """Whether a model knows rows without ids by their keys, as stages that store predictions do."""
+    return bool(getattr(model, "_takes_tokens", False))

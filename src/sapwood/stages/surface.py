@@ -1,5 +1,6 @@
 """What a stage offers of the model inside, where it leaves that as it is."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -22,6 +23,11 @@ class TransparentStage(RowStage):
     predict_learn_regions = offered(RegionMethods.predict_learn_regions)
 
     @offered
+    def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
+        """Explain the prediction for a row, as the model inside does."""
+        return self.model.explain(self._encoded_one(x), *arguments, **own)
+
+    @offered
     def tell_one(self, x: dict[Any, Any]) -> Any:
         """Predict one row: deprecated, use ``predict_one(x, record=False)``."""
         deprecated("tell_one(x)", "predict_one(x, record=False)")
@@ -42,6 +48,10 @@ class TransparentStage(RowStage):
         "The names of features that no leaf splits on; others can be assigned.", settable=True
     )
     unit_changes = passed_on("The changes of units that were found.")
+
+    # Of monitored models.
+    alarms = passed_on("The latest drift alerts of the monitor.")
+    monitor = passed_on("The drift monitor as it is now.")
 
     # Of trees.
     to_rules = passed_on("Return one rule for each leaf of the tree.")

@@ -5,6 +5,7 @@ plain values, and lists of equally long rows of them, are taken out of a header 
 """
 
 import copy
+import json
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NAMES", "put_back", "taken_out"]
+__all__ = ["NAMES", "packed", "put_back", "taken_out", "unpacked"]
 
 Array = NDArray[Any]
 Entry = list[Any]  # the path of a list in a header, how many entries it has, and of what length
@@ -237,3 +238,13 @@ def _at(owner: Any, key: Any) -> Any:
     if type(owner) is list and type(key) is int and 0 <= key < len(owner):
         return owner[key]
     raise ValueError("a list has no place in the header")
+
+
+def packed(value: Any) -> NDArray[np.uint8]:
+    """Return JSON as an array, as headers of files are held short."""
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
+
+
+def unpacked(array: Array) -> Any:
+    """Return the value of an array that `packed` returned."""
+    return json.loads(array.tobytes())

@@ -90,21 +90,21 @@ cdef extern from *:
     }                                                                                             \
     /* Weighted squared errors of four models: now; and of now and then, half and half. */        \
     FOR static void sapwood_score_##WIDTH(                                                        \
-        double *errors, double *said, const double *now, const double *then, double y, double w,  \
+        double *errors, double *both, const double *now, const double *then, double y, double w,  \
         double fade)                                                                              \
     {                                                                                             \
         double a = y - now[0], b = y - now[1], c = y - now[2], d = y - now[3];                    \
         double e = y - then[0], f = y - then[1], g = y - then[2], h = y - then[3];                \
-        e = fade * said[0] + w * (0.5 * (a * a + e * e));                                         \
-        f = fade * said[1] + w * (0.5 * (b * b + f * f));                                         \
-        g = fade * said[2] + w * (0.5 * (c * c + g * g));                                         \
-        h = fade * said[3] + w * (0.5 * (d * d + h * h));                                         \
+        e = fade * both[0] + w * (0.5 * (a * a + e * e));                                         \
+        f = fade * both[1] + w * (0.5 * (b * b + f * f));                                         \
+        g = fade * both[2] + w * (0.5 * (c * c + g * g));                                         \
+        h = fade * both[3] + w * (0.5 * (d * d + h * h));                                         \
         a = fade * errors[0] + w * a * a;                                                         \
         b = fade * errors[1] + w * b * b;                                                         \
         c = fade * errors[2] + w * c * c;                                                         \
         d = fade * errors[3] + w * d * d;                                                         \
         errors[0] = a; errors[1] = b; errors[2] = c; errors[3] = d;                               \
-        said[0] = e; said[1] = f; said[2] = g; said[3] = h;                                       \
+        both[0] = e; both[1] = f; both[2] = g; both[3] = h;                                       \
     }                                                                                             \
     /* v *= factor, P -= v v'. */                                                                 \
     FOR static void sapwood_shrink_##WIDTH(double *p, double *v, Py_ssize_t terms, double factor) \
@@ -168,7 +168,7 @@ cdef extern from *:
         double third, double fourth,
     ) noexcept nogil
     void score_block "sapwood_score"(
-        double* errors, double* said, const double* now, const double* then, double y, double w,
+        double* errors, double* both, const double* now, const double* then, double y, double w,
         double fade,
     ) noexcept nogil
     void shrink_block "sapwood_shrink"(

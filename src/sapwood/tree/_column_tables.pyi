@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
-LEVEL_HEAD: int
+ENCODING_HEAD: int
 FARTHEST_ENCODING: float
 
-def level_rows(places: NDArray[np.intp]) -> int: ...
+def encoding_table_rows(places: NDArray[np.intp]) -> int: ...
 def encoding_rows(places: NDArray[np.intp]) -> int: ...
 def are_separate(
     is_category: NDArray[np.bool_], places: NDArray[np.intp], targets: int
@@ -17,11 +17,11 @@ def are_separate(
 class Columns:
     is_category: NDArray[np.bool_]
     place_table: NDArray[np.intp]
-    level_table: NDArray[np.float64]
+    encoding_table: NDArray[np.float64]
     unit_table: NDArray[Any]
     features: int
     targets: int
-    has_many: bool
+    has_encoded: bool
     split_encoded: bool
     split_encoding_table: NDArray[np.float64]
     encoding_weight_table: NDArray[np.float64]

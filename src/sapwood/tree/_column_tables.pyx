@@ -1,9 +1,9 @@
-"""What of a tree's tables depends on its features: kinds, places of slots, levels, facts, room."""
+"""The tables of a tree that depend on its features: kinds, slots, target encodings, statistics."""
 
 import numpy as np
 
 from sapwood.tree._facts cimport COARSEST, NO_GRID, SAMPLES, ColumnFacts
-from sapwood.tree._levels cimport HEAD
+from sapwood.tree._target_encoding cimport HEAD
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._target_records cimport (
     TargetCost, costs_of, gap_doubles, permuted_doubles, slot_doubles, work_doubles,
@@ -16,7 +16,7 @@ from sapwood.tree.layout import FACTS_RECORD, TARGET_COST, UNITS_RECORD
 
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
-LEVEL_HEAD = int(HEAD)
+ENCODING_HEAD = int(HEAD)
 FARTHEST_ENCODING = 1e150
 
 
@@ -38,8 +38,8 @@ cdef void set_may_split(Columns columns, const unsigned char* allowed) noexcept 
         columns.splittable += columns.may_split[feature]
 
 
-def level_rows(places):
-    """Return how many levels there are for some features, given the places of those of many."""
+def encoding_table_rows(places):
+    """Return the rows of the table of target encodings, given the places of features."""
     cdef Py_ssize_t rows = CATEGORIES * len(places), count
     for count in places:
         rows += HEAD + count if count >= 0 else 0
@@ -63,16 +63,16 @@ cdef class Columns:
     Parameters
     ----------
     is_category : array of bool
-        Of each feature whether it is a category of few.
+        Of each feature whether it is a low-cardinality category.
     slots : int
         Slots of a number.
     places : array of int, optional
-        For how many codes a category of many has places; -1 for other features, as all are by
-        default.
-    levels : array of float, shape (`level_rows`, 2), optional
+        For how many codes a high-cardinality category has places; -1 for other features, as all are
+        by default.
+    levels : array of float, shape (`encoding_table_rows`, 2), optional
         The weight and the mean y: of 64 categories of each feature, and then, of each category of
-        many, of all (three pairs: see _levels.pxd) and of each place; the same for each further
-        target. None is known by default.
+        many, of all (three pairs: see _target_encoding.pxd) and of each place; the same for each
+        further target. None is known by default.
     facts, samples : arrays, optional
         Of FACTS_RECORD and of doubles, shape (SAMPLE_ROWS, known): what is known of the first
         features. It is copied.
@@ -83,9 +83,9 @@ cdef class Columns:
     may_split : array of bool, optional
         Of each feature whether leaves may split on it, as on all by default.
     encodings : tuple of arrays, optional
-        By which numbers splits read categories of many, and the weight that each target has in
-        them: as `split_encoding_table` and `encoding_weight_table`, which are copied. By default
-        nothing is known of them with several targets, and there are none with one.
+        By which numbers splits read high-cardinality categories, and the weight that each target
+        has in them: as `split_encoding_table` and `encoding_weight_table`, which are copied. By
+        default nothing is known of them with several targets, and there are none with one.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ cdef class Columns:
             places = np.full(features, -1)
         cdef bint separate = are_separate(is_category, places, targets)
         if levels is None:
-            levels = np.zeros((targets * level_rows(places), 2))
+            levels = np.zeros((targets * encoding_table_rows(places), 2))
         cdef double[:, ::1] level_view = levels
-        if level_view.shape[0] != targets * level_rows(places) or len(places) != features:
+        if level_view.shape[0] != targets * encoding_table_rows(places) or len(places) != features:
             raise ValueError("the levels are not those of the features")
-        cdef bint has_many = bool(np.any(np.asarray(places) >= 0))
+        cdef bint has_encoded = bool(np.any(np.asarray(places) >= 0))
         cdef Py_ssize_t work = work_doubles(features, targets, separate)
         cdef int[::1] kinds = np.zeros(2 * features + 1, np.intc)
         cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
@@ -115,7 +115,7 @@ cdef class Columns:
         self.is_category = is_category
         self.features, self.targets = features, targets
         self.has_categories = bool(np.any(is_category))
-        self.has_many = has_many
+        self.has_encoded = has_encoded
         self.separate, self.slot_size = separate, slot_doubles(targets)
         self.buffers = [kinds.base, starts.base, scratch.base, found.base]
         self.place_table = found.base[features + 1 :]
@@ -125,11 +125,11 @@ cdef class Columns:
         self.may_split = self.kinds + features
         self.allow_splits(np.ones(features, dtype=np.bool_) if may_split is None else may_split)
         self.scratch, self.found = &scratch[0], <Slot**>&found[0]
-        self.level_table = levels
+        self.encoding_table = levels
         self.levels = &level_view[0, 0] if features else NULL
-        self.many_levels = self.levels + 2 * CATEGORIES * features
-        self.level_doubles = 2 * level_rows(places)
-        self.split_encoded = has_many and (targets > 1 or encodings is not None)
+        self.many_encodings = self.levels + 2 * CATEGORIES * features
+        self.encoding_doubles = 2 * encoding_table_rows(places)
+        self.split_encoded = has_encoded and (targets > 1 or encodings is not None)
         self.set_encodings(encodings)
         self.set_facts(facts, samples)
         self.set_costs(None)
@@ -144,7 +144,7 @@ cdef class Columns:
             set_may_split(self, &allowed[0])
 
     def set_encodings(self, encodings):
-        """Copy by which numbers splits read categories of many; none are known if it is None."""
+        """Copy split encodings; none are known if it is None."""
         rows = encoding_rows(self.place_table) if self.split_encoded else 0
         weights = self.features if self.split_encoded else 0
         cdef double[::1] found = np.full(rows + 1, np.nan)

@@ -1,4 +1,4 @@
-"""What a row tells of its columns; the rules are those of _facts.pxd and _units.pxd."""
+"""Statistics of columns, updated by each row; _facts.pxd and _units.pxd have the rules."""
 
 from libc.math cimport fabs, ldexp
 from libc.stdint cimport int64_t, uint64_t
@@ -10,11 +10,11 @@ from sapwood.tree._target_records cimport TargetPrediction
 from sapwood.tree._units cimport SAMPLED
 
 
-cdef inline bint see_columns(
+cdef inline bint observe_columns(
     TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
     const TargetPrediction* predictions,
 ) noexcept nogil:
-    """Note what a row shows about its columns, see _facts.pxd; whether it is a sample of units.
+    """Update the statistics of columns; return whether the row is a sample of units.
 
     The y of each target is the first of two numbers, and NaN if it is missing.
     """

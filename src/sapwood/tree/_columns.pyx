@@ -1,6 +1,6 @@
-"""Rows that are kept, and rows that are predicted once more: as if a column said something else.
+"""Sample rows, and rows that are predicted again with other values of a column.
 
-See _facts.pxd for what a column is worth, and _units.pxd for columns that come in other units.
+_facts.pxd describes permutation importances, and _units.pxd changes of units.
 """
 
 from libc.math cimport NAN, fabs, sqrt
@@ -13,16 +13,16 @@ from sapwood.tree._facts cimport (
 from sapwood.tree._model cimport standardise
 from sapwood.tree._prediction cimport (
     highest_of, lowest_of, mix_experts, part_of, predict_experts, predictions_in, rows_of,
-    set_levels, with_encodings,
+    set_model_values, with_encodings,
 )
 from sapwood.tree._records cimport EXPERTS, LEAF, RATES, TargetPart, centres_at, scales_at
 from sapwood.tree._target_records cimport (
     TargetStream, coefficients_of, model_of, terms_doubles,
 )
-from sapwood.tree._units cimport CALM, KINDS, SAMPLED, Unrest, find_map
+from sapwood.tree._units cimport CALM, KINDS, SAMPLED, UnitDetection, find_map
 from sapwood.tree._walk cimport find_shares, leaf_of, step_down
 
-# A squared error of one of several targets counts for no more than this many times its variance.
+# A squared error of one of several targets is limited to this many times its variance.
 cdef double MOST_SHARE = 1e6
 
 
@@ -30,7 +30,7 @@ cdef bint sample_row(
     TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
     const TargetPrediction* predictions,
 ) noexcept nogil:
-    """Try a row with other values, or keep it, if its number says so; whether it samples units."""
+    """Permute a row, or store it, if its number requires it; return whether it samples units."""
     cdef uint64_t bits = hashed(<uint64_t>tables.rows)
     cdef Py_ssize_t sample
     tables.next_sample = next_sample_after(tables.rows)
@@ -48,7 +48,7 @@ cdef bint sample_row(
 
 
 cdef void widen_ranges(TreeTables tables, const double* row) noexcept nogil:
-    """Let columns know the values of a row that is learned."""
+    """Extend the ranges of columns by a row that is learned."""
     cdef ColumnFacts* facts = tables.facts
     cdef Py_ssize_t feature
     for feature in range(tables.features):
@@ -61,7 +61,7 @@ cdef void widen_ranges(TreeTables tables, const double* row) noexcept nogil:
 
 
 cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) noexcept nogil:
-    """Keep a row in place of another, and see which columns have risen since the last one.
+    """Store a sample row in place of another, and count which columns have risen since the last.
 
     Times may be the same in many rows, so that a column need not rise each time, but never fall.
     """
@@ -69,7 +69,7 @@ cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) n
     cdef ColumnFacts* facts = tables.facts
     cdef Py_ssize_t feature
     for feature in range(tables.features):
-        kept[feature] = row[-1 - feature] if tables.has_many else row[feature]
+        kept[feature] = row[-1 - feature] if tables.has_encoded else row[feature]
         if kept[feature] > facts[feature].last:
             facts[feature].rises += 1.0
         elif kept[feature] != facts[feature].last:  # as what is missing is, too
@@ -81,11 +81,11 @@ cdef inline void permute(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, const double* y,
     double w, const TargetPrediction* predictions, uint64_t bits,
 ) noexcept nogil:
-    """Note what it costs to have the value of a row of the past in a column, for each of them.
+    """Update the permutation importance of each column with the value of an earlier row.
 
     The y of each target is the first of two numbers, and NaN if it is missing. Where a value leads
-    to the same leaf, a term of its models changes, and no more. With each column in which it leads
-    elsewhere the row is predicted once more.
+    to the same leaf, only one term of its models changes. For each column in which it leads to
+    another leaf, the row is predicted again.
     """
     cdef const double* sample = tables.samples + (
         <Py_ssize_t>((bits >> 32) % SAMPLES) * tables.features
@@ -98,7 +98,7 @@ cdef inline void permute(
     cdef double change, keep, own
     cdef uint64_t stride = stride_of(tables.rows)
     w, keep = w * <double>stride / PERMUTED, keep_of(stride)
-    if tables.has_many:
+    if tables.has_encoded:
         past = with_encodings(tables, sample, tables.permuted + tables.features)
     count = find_moving(tables.nodes, row, past, moving)
     for target in range(targets if targets > 1 and tables.separate else 1):
@@ -107,7 +107,7 @@ cdef inline void permute(
         if is_scored(tables, targets, target, y):
             add_costs(tables, targets, leaf, target, y[2 * target], w, keep, predictions + target)
     for feature in range(tables.features):
-        tables.permuted[feature] = row[-1 - feature] if tables.has_many else row[feature]
+        tables.permuted[feature] = row[-1 - feature] if tables.has_encoded else row[feature]
     for place in range(count):
         feature = moving[place]
         own = tables.permuted[feature]
@@ -126,7 +126,7 @@ cdef inline void permute(
 cdef inline bint is_scored(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t target, const double* y
 ) noexcept nogil:
-    """Whether there is a y of a target, and was one before."""
+    """Whether a target has a y in this row, and had one before."""
     return targets == 1 or (
         y[2 * target] == y[2 * target] and rows_of(tables, targets, target) > 0.0
     )
@@ -135,14 +135,14 @@ cdef inline bint is_scored(
 cdef inline double* cost_of(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t feature, Py_ssize_t target
 ) noexcept nogil:
-    """Where the costs of a column are, for a target."""
+    """The importance of a column for a target."""
     if targets == 1:
         return &tables.facts[feature].cost
     return &tables.costs[feature * targets + target].cost
 
 
 cdef inline double* room_aside(TreeTables tables) noexcept nogil:
-    """Room to predict a row that is not there, after its values and those with levels of many."""
+    """A buffer to predict a permuted row, after its values and its encoded values."""
     return tables.permuted + 3 * tables.features
 
 
@@ -182,7 +182,7 @@ cdef inline void find_changes(
     cdef double* changes = values + features
     if tables.linear:
         if tables.has_categories or tables.split_encoded:
-            set_levels(tables, model, past, values)
+            set_model_values(tables, model, past, values)
             past = values
         standardise(
             page + centres_at(features), page + scales_at(features), tables.facts, past, features,
@@ -198,9 +198,9 @@ cdef inline void add_costs(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double y, double w,
     double keep, const TargetPrediction* prediction,
 ) noexcept nogil:
-    """Add what other values cost a target that lead to the same leaf.
+    """Add to the importances for a target where other values lead to the same leaf.
 
-    What its experts predict together is held within the range of y, rather than each of them.
+    The combined prediction is limited to the range of y, rather than that of each expert.
     """
     cdef bint separate = targets > 1 and tables.separate
     cdef Py_ssize_t features = tables.features, feature
@@ -219,7 +219,7 @@ cdef inline void add_costs(
     if tables.linear:
         coefficients = coefficients_of(tables.models[leaf], features, separate, target)
         find_shares(
-            &part.said[0] if tables.tracking else &part.errors[0], tables.averaging, shares
+            &part.issued_errors[0] if tables.tracking else &part.errors[0], tables.averaging, shares
         )
     for feature in range(features):
         change = changes[1 + feature]
@@ -237,11 +237,11 @@ cdef inline void add_costs(
 cdef inline void predict_aside(
     TreeTables tables, Py_ssize_t targets, const double* values, TargetPrediction* predictions
 ) noexcept nogil:
-    """Predict a row that is not there, the corrector aside."""
+    """Predict a permuted row, without the error-correction layer."""
     cdef double* room = tables.permuted + tables.features
     cdef const double* row = values
     cdef Py_ssize_t leaf, target
-    if tables.has_many:
+    if tables.has_encoded:
         row = with_encodings(tables, values, room)
     leaf = leaf_of(tables.nodes, row)
     predict_experts(tables, targets, leaf, row, room_aside(tables), predictions, False)
@@ -290,24 +290,24 @@ cdef double error_aside(
 cdef void weigh_units(
     TreeTables tables, const double* raw, const double* y, const TargetPrediction* predictions
 ) noexcept nogil:
-    """See how the tree would have erred had units changed in one way or another."""
-    cdef Unrest* unrest = tables.unrest
+    """Score the tree as if units had changed, for each kind of change."""
+    cdef UnitDetection* detection = tables.detection
     cdef double now = error_of(tables, y, predictions), as_is = now, gain
     cdef int kind
     if now != now:
         return
     if tables.units[0].state != CALM:
-        now = fabs(y[0] - predictions.saying.prediction)
+        now = fabs(y[0] - predictions.corrected.prediction)
     if tables.holding:
         as_is = error_aside(tables, raw, y, 1.0, 0.0)
-    unrest.in_force += now * now
-    unrest.as_is += as_is * as_is
+    detection.in_force += now * now
+    detection.as_is += as_is * as_is
     for kind in range(KINDS):
         now = error_in_units(tables, raw, y, kind)
         gain = as_is - now
-        unrest.weighed[kind] += now * now
-        unrest.gain[kind] += gain
-        unrest.square[kind] += gain * gain
+        detection.weighed[kind] += now * now
+        detection.gain[kind] += gain
+        detection.square[kind] += gain * gain
 
 
 cdef double error_in_units(

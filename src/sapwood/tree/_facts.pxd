@@ -1,15 +1,15 @@
-"""What a tree knows of each column, beside what its leaves watch: the grid its values lie on, what
-it costs to get it wrong, and a few rows of the past.
+"""Statistics of each column besides those of leaves: the grid of its values, its permutation
+importance, and a few sample rows.
 
-All values so far are multiples of 10 ** -decimals; so cuts between them can be round numbers.
+All values so far are multiples of 10 ** -decimals, so split points between them can be round.
 
-The *cost* of a column is by how much the squared error of the tree grows if the value of a row is
-replaced by that of another: permutation importance, online. One row in `stride_of` is tried with
-each value of one of SAMPLES rows of the past, of which one in RENEWED replaces one: one in PERMUTED
-at first, fewer as evidence accumulates, each counting for as many more. A hash of the row's number
-decides which rows and samples, as any fixed step might be in time with the stream. The
-exponentially weighted cost has a memory of LATELY_ROWS rows, and of LEAST_LATELY rows that were
-tried.
+The *cost* of a column is its permutation importance: the growth of the squared error if the value
+of a row is replaced by that of another. It is estimated online. One row in `stride_of` is predicted
+again with each value of one of SAMPLES earlier rows: one in PERMUTED at first, fewer as evidence
+accumulates, and the weight of each grows in proportion. One row in RENEWED replaces an earlier row.
+A hash of the row's number selects rows and samples, as a fixed step might coincide with a period of
+the stream. The exponentially weighted cost has a memory of LATELY_ROWS rows, and of at least
+LEAST_LATELY rows that were permuted.
 
 The *range* of a column is that of the values that were learned, -LARGEST to LARGEST for a category.
 Linear models take a value beyond it as its nearest end: they do not extrapolate.
@@ -121,7 +121,7 @@ cdef inline void add_cost(double* facts, double cost, double w, double keep) noe
 
 
 cdef inline double slope_of(const double* coefficients, const double* shares) noexcept nogil:
-    """By how much what experts say together changes with a term, given its coefficients."""
+    """The slope of the combined prediction of experts in a term, given its coefficients."""
     cdef double slope = shares[1] * coefficients[0] + shares[2] * coefficients[1]
     slope = slope + shares[3] * coefficients[2]
     return slope + shares[4] * coefficients[3]

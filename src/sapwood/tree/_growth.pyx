@@ -1,8 +1,7 @@
-"""What happens when a leaf is due: it starts anew, is reviewed, is split, or has to wait.
+"""Decisions about a leaf that is due: it is reset, reviewed or split, or it waits.
 
-The rules are those that `sapwood.tree.growth` states, in its words. Whatever may fail for want of
-memory comes before any change, or may be done again: then the leaf stays due, and the decision is
-taken when rows are learned next.
+`sapwood.tree.growth` defines the rules. Memory is allocated before any change, or the step can be
+repeated: after a failure the leaf stays due, and is decided when rows are learned next.
 """
 
 from libc.math cimport INFINITY
@@ -19,7 +18,7 @@ from sapwood.tree._review cimport review_leaf
 from sapwood.tree._search cimport BestCut, find_best_cuts, known_targets, unit_of
 from sapwood.tree._split cimport split_leaf
 from sapwood.tree._tables cimport TreeTables, Watchers
-from sapwood.tree._trial cimport go_on_trial, renew_trial
+from sapwood.tree._trial cimport continue_trial, renew_trial
 
 # The values of `split_on`, as in SPLIT_ON of sapwood/tree/growth.py.
 cdef enum:
@@ -27,12 +26,12 @@ cdef enum:
     RESIDUAL = 1
     OF_TARGET = 2
 
-# A leaf starts anew if its errors lately were so many times smaller than over all of its rows.
+# A leaf is reset if its recent errors are so many times smaller than over all of its rows.
 cdef double OUTDATED = 1e6
 cdef double OUTDATED_ROWS = 200.0
 
 
-cdef struct Verdict:
+cdef struct SplitDecision:
     bint earned       # whether the cut is to be made
     int measure       # by which it was judged
     double needed     # the weight at which it will be earned, if merits stay as they are
@@ -41,15 +40,15 @@ cdef struct Verdict:
 
 cdef int decide(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     """Decide on a leaf whose weight has reached its `due`, and do what was decided."""
-    tables.pending = leaf
+    tables.undecided = leaf
     if tables.leaves[leaf].weight >= tables.leaves[leaf].due:
         if is_outdated(tables, leaf):
-            start_anew(tables, leaf)
-            tables.pending = -1
+            reset_leaf(tables, leaf)
+            tables.undecided = -1
             return 0
         attempt(tables, leaf)
     rank_in_time(tables)
-    tables.pending = -1
+    tables.undecided = -1
     return 0
 
 
@@ -106,14 +105,14 @@ cdef double variance_of(TreeTables tables, Py_ssize_t leaf, bint of_residual) no
     return total / (known_targets(tables) * tables.leaves[leaf].weight)
 
 
-cdef int start_anew(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
-    """Let a leaf forget what it watched, and watch from nothing."""
+cdef int reset_leaf(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
+    """Reset the statistics of a leaf."""
     if tables.slots == 0:
         with gil:
             tables.put_watchers(leaf, Watchers(tables.fresh_observers()))
     memset(tables.watches[leaf], 0, tables.watch_table.doubles * sizeof(double))
     clear_watch(tables.columns, tables.watches[leaf])
-    tables.restart_leaf(leaf, tables.growth.first_review)
+    tables.restart_statistics(leaf, tables.growth.first_review)
     return 0
 
 
@@ -122,7 +121,7 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     cdef LeafRecord* record = tables.leaves + leaf
     cdef const GrowthRules* rules = &tables.growth
     cdef BestCut cuts[MEASURES]
-    cdef Verdict verdict
+    cdef SplitDecision decision
     cdef double target_variance, residual_variance
     cdef bint is_admitted
     cdef double needed = INFINITY
@@ -141,27 +140,27 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     target_variance = variance_of(tables, leaf, False)
     residual_variance = variance_of(tables, leaf, True)
     if residual_variance <= rules.negligible * target_variance:
-        verdict = Verdict(False, STEP, INFINITY, cuts[STEP])
+        decision = SplitDecision(False, STEP, INFINITY, cuts[STEP])
     else:
-        verdict = chosen(rules, cuts, record.weight, target_variance, residual_variance)
-    if not verdict.earned:
-        needed = verdict.needed
-        verdict.measure = STEP if tables.linear else TARGET
-        go_on_trial(tables, leaf, cuts[verdict.measure].merit, &verdict.cut, &verdict.earned)
-    if not verdict.earned:
+        decision = chosen(rules, cuts, record.weight, target_variance, residual_variance)
+    if not decision.earned:
+        needed = decision.needed
+        decision.measure = STEP if tables.linear else TARGET
+        continue_trial(tables, leaf, cuts[decision.measure].merit, &decision.cut, &decision.earned)
+    if not decision.earned:
         record.due = min(max(record.weight + rules.grace_period, needed), 2.0 * record.weight)
         if tables.trial.leaf == leaf:
             record.due = min(record.due, tables.trial.ends)
         return 0
     admits_split(tables, leaf, &is_admitted)
     if is_admitted:
-        split_leaf(tables, leaf, &verdict.cut, verdict.measure)
+        split_leaf(tables, leaf, &decision.cut, decision.measure)
     else:
         record.due = 2.0 * record.weight
     return 0
 
 
-cdef Verdict chosen(
+cdef SplitDecision chosen(
     const GrowthRules* rules, const BestCut* cuts, double weight, double target_variance,
     double residual_variance,
 ) noexcept nogil:
@@ -177,20 +176,20 @@ cdef Verdict chosen(
     cdef const BestCut* residual = cuts + of_residual
     cdef double target_left = target_variance - target.merit
     cdef double residual_left = residual_variance - residual.merit
-    cdef Verdict verdict
+    cdef SplitDecision decision
     if rules.split_on == OF_TARGET:
-        return judged(rules, target, weight, target_left, TARGET)
+        return decision_on(rules, target, weight, target_left, TARGET)
     if rules.split_on == RESIDUAL:
-        return judged(rules, residual, weight, residual_left, of_residual)
+        return decision_on(rules, residual, weight, residual_left, of_residual)
     if target_left <= residual_left or (
         target_left <= rules.most_left * residual_left
         and is_apart(rules, target.merit / target_variance, residual.merit / residual_variance)
     ):
-        return judged(rules, target, weight, target_left, TARGET)
-    verdict = judged(rules, residual, weight, residual_left, of_residual)
-    if not verdict.earned and weight >= rules.patience * rules.grace_period:
-        return judged(rules, target, weight, target_left, TARGET)
-    return verdict
+        return decision_on(rules, target, weight, target_left, TARGET)
+    decision = decision_on(rules, residual, weight, residual_left, of_residual)
+    if not decision.earned and weight >= rules.patience * rules.grace_period:
+        return decision_on(rules, target, weight, target_left, TARGET)
+    return decision
 
 
 cdef inline bint is_apart(
@@ -200,20 +199,20 @@ cdef inline bint is_apart(
     return target_share >= rules.apart and target_share >= rules.clearer * residual_share
 
 
-cdef Verdict judged(
+cdef SplitDecision decision_on(
     const GrowthRules* rules, const BestCut* cut, double weight, double left_over, int measure
 ) noexcept nogil:
     """Whether a cut was earned that leaves so much variance."""
-    cdef Verdict verdict = Verdict(False, measure, INFINITY, cut[0])
+    cdef SplitDecision decision = SplitDecision(False, measure, INFINITY, cut[0])
     cdef double enough = rules.least_evidence * max(left_over, 0.0)
     cdef double needed, lead
     if cut.feature < 0:
-        return verdict
+        return decision
     if weight * cut.merit <= enough:
-        verdict.needed = rules.optimism * enough / cut.merit
-        return verdict
+        decision.needed = rules.optimism * enough / cut.merit
+        return decision
     lead = cut.merit - cut.second if rules.bound == ABSOLUTE else 1.0 - cut.second / cut.merit
     needed = weight_needed(rules, max(lead, rules.tau))
-    verdict.earned = weight > needed
-    verdict.needed = rules.optimism * needed
-    return verdict
+    decision.earned = weight > needed
+    decision.needed = rules.optimism * needed
+    return decision

@@ -10,7 +10,7 @@ from sapwood.tree._schema_migration import SchemaMigration
 
 LARGEST_Y: float
 LEAST_SHARES: tuple[float, ...]
-NOTE_DOUBLES: int
+PENDING_DOUBLES: int
 RANGE_MARGIN: float
 TERM_REACH: float
 TERM_CREDIBLE: float

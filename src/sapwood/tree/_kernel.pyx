@@ -11,7 +11,7 @@ import numpy as np
 from libc.stdint cimport int32_t, uint64_t
 
 from sapwood import validation
-from sapwood.corrector._pending cimport LEAST_ROOM, count_blanks
+from sapwood.corrector._pending cimport LEAST_ROOM, count_unrecorded
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._predict_tree cimport row_at
@@ -23,13 +23,13 @@ from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._model cimport Z_CREDIBLE, Z_REACH
 from sapwood.tree._pace cimport Pace, plan_answer, plan_look, start_pace
 from sapwood.tree._predict cimport predict_row
-from sapwood.tree._prediction cimport predictions_in, with_levels
-from sapwood.tree._recall cimport note_appearances, note_key, take_down
-from sapwood.tree._records cimport RATES, TreeNote
+from sapwood.tree._prediction cimport predictions_in, prepared_row
+from sapwood.tree._pending_predictions cimport record_appearances, pending_key, store_prediction
+from sapwood.tree._records cimport RATES, PendingPrediction
 from sapwood.tree._schema_migration cimport SchemaMigration
-from sapwood.tree._sharing cimport (
-    Sharing, Waiter, atomic_load_explicit, give_turn, memory_order_relaxed, start_writing,
-    stop_writing, take_turn,
+from sapwood.tree._lock cimport (
+    ModelLock, Waiter, atomic_load_explicit, end_learning, memory_order_relaxed, start_writing,
+    stop_writing, begin_learning,
 )
 from sapwood.tree._target_records cimport TargetPrediction
 from sapwood.tree._targets cimport fetch_leaf
@@ -41,7 +41,7 @@ cdef extern from "Python.h":
 # What the weights of all rows may add up to: then squares of sums of them and of y stay doubles.
 cdef double LARGEST_WEIGHT = 1e50
 LEAST_SHARES = tuple([LEAST[rate] for rate in range(RATES)])
-NOTE_DOUBLES = sizeof(TreeNote) // sizeof(double)
+PENDING_DOUBLES = sizeof(PendingPrediction) // sizeof(double)
 LARGEST_Y = largest_y()
 RANGE_MARGIN, TERM_REACH, TERM_CREDIBLE = MARGIN, float(Z_REACH), float(Z_CREDIBLE)
 
@@ -55,11 +55,11 @@ def refuse_row(double y, double w, row=None, name="y"):
 cdef class TreeKernel(PredictingTree):
     """A tree: its tables, and what rows do to them. The parameters are those of `TreeTables`."""
 
-    cdef int make_ready(self, Py_ssize_t leaf, double w) except -1 nogil:
-        """Let there be room for all that a row of a leaf may bring with it.
+    cdef int reserve_for_row(self, Py_ssize_t leaf, double w) except -1 nogil:
+        """Allocate all memory that learning a row of a leaf may need.
 
-        Whatever may fail does so here, before anything is changed; but for pages where memory is
-        limited, as they are to be counted before they are there.
+        A failure leaves the tree unchanged. Where memory is limited, pages are allocated later, as
+        they have to be counted before.
         """
         cdef Py_ssize_t feature
         if self.leaves[leaf].weight + w >= self.leaves[leaf].due:
@@ -75,52 +75,52 @@ cdef class TreeKernel(PredictingTree):
         return 0
 
     cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil:
-        """Let an observer have room for one more element."""
+        """Allocate room for one more element of an observer."""
         if (<Store>self.stores[leaf][feature]).spare() == 0:
             with gil:
                 (<Store>self.stores[leaf][feature]).grow(1)
         return 0
 
     cdef int settle(self) except -1 nogil:
-        """Take the decision that memory did not suffice for, when the last row was learned."""
-        cdef Py_ssize_t leaf = self.pending
+        """Decide about the leaf for which memory did not suffice when the last row was learned."""
+        cdef Py_ssize_t leaf = self.undecided
         if leaf >= 0:
-            self.make_ready(leaf, 0.0)
+            self.reserve_for_row(leaf, 0.0)
             decide(self, leaf)
         return 0
 
-    # -- learning beside readers --------------------------------------------------------------
+    # -- learning while others read -----------------------------------------------------------
 
-    cdef inline void end_writing(self, Sharing sharing) noexcept:
-        """Let all read who want to."""
+    cdef inline void end_writing(self, ModelLock access) noexcept:
+        """End writing, and admit readers."""
         self.drop_spares()
-        if self.tracking and self.notes.room > LEAST_ROOM:
-            self.notes.tidy()
-        if atomic_load_explicit(&sharing.waiting, memory_order_relaxed):
-            self.answer_askers()
-        stop_writing(sharing)
+        if self.tracking and self.pending.room > LEAST_ROOM:
+            self.pending.shrink()
+        if atomic_load_explicit(&access.waiting, memory_order_relaxed):
+            self.answer_requests()
+        stop_writing(access)
 
     cdef int stop_between_rows(self, Py_ssize_t row, Pace* pace) except -1 nogil:
-        """See, now and then, to signals and to those who wait until they may read."""
+        """Run handlers of signals, and serve waiting threads, at intervals."""
         pace.next_stop = row + pace.rows_between_stops
         if row >= pace.next_look:
             plan_look(pace, row, self.features)
-            if not self.sharing.look_for_signals():
+            if not self.access.look_for_signals():
                 pace.next_look = PY_SSIZE_T_MAX
         if row >= pace.next_answer and atomic_load_explicit(
-            &self.sharing.waiting, memory_order_relaxed
+            &self.access.waiting, memory_order_relaxed
         ):
-            self.answer_askers()
-            self.sharing.let_readers_in()
+            self.answer_requests()
+            self.access.let_readers_in()
             plan_answer(pace, row)
         return 0
 
-    cdef void answer_askers(self) noexcept nogil:
-        """Predict the rows of all who ask; between two rows."""
+    cdef void answer_requests(self) noexcept nogil:
+        """Predict the rows of all requests, between two rows."""
         cdef TargetPrediction prediction
         cdef Py_ssize_t leaf
         cdef uint64_t key
-        cdef Waiter* waiter = self.sharing.who_ask()
+        cdef Waiter* waiter = self.access.take_requests()
         cdef Waiter* following
         cdef const double* row
         while waiter != NULL:
@@ -129,17 +129,17 @@ cdef class TreeKernel(PredictingTree):
                 prediction.issued = 0.0
                 if self.rows == 0.0:
                     if self.tracking:
-                        count_blanks(self.notes, 1)
+                        count_unrecorded(self.pending, 1)
                 else:
-                    row = with_levels(self, waiter.values, self.room)
+                    row = prepared_row(self, waiter.values, self.room)
                     leaf = leaf_of(self.nodes, row)
                     predict_row(self, leaf, row, self.scratch, &prediction)
                     if self.tracking:
-                        key = note_key(self, waiter.values, 0, NULL)
-                        take_down(self, leaf, &prediction, self.notes.leave(key))
+                        key = pending_key(self, waiter.values, 0, NULL)
+                        store_prediction(self, leaf, &prediction, self.pending.put(key))
                 waiter.prediction = prediction.issued
                 waiter.is_answered = True
-            self.sharing.answer(waiter)
+            self.access.answer(waiter)
             waiter = following
 
     def learn(
@@ -158,18 +158,18 @@ cdef class TreeKernel(PredictingTree):
         Parameters
         ----------
         X, y, w : arrays
-            Rows that passed validation. Rows of weight 0 are only predicted. Of several targets, y
-            has all of the first row, then all of the second, and so on; NaN where one is missing.
+            Rows that passed validation. Rows of weight 0 are only predicted. With several targets,
+            y has all targets of the first row, then of the second, and so on; NaN if missing.
         predictions : array, optional
-            Gets what was predicted for each row before it was learned, in the order of y.
+            Gets the prediction of each row before it was learned, in the order of y.
         register : callable, optional
-            Returns a SchemaMigration of what the rows bring that is new, or None. It is called when
-            nobody else may change the tree; what it returns comes into force with the first row.
+            Returns a SchemaMigration for new features and categories of the rows, or None. It is
+            called while no other thread may change the tree, and takes effect with the first row.
         regions : array, optional
             Gets the node of the leaf by which each row was predicted.
         asked : bool
-            Whether somebody has asked for the predictions just before, if there are any; otherwise
-            rows are judged by what was said when they were predicted.
+            Whether predictions, if there are any, are issued now and scored at once; otherwise rows
+            are scored by the predictions that were issued earlier.
         ids : array, optional
             The keys of ids by which rows were predicted.
         """
@@ -177,7 +177,7 @@ cdef class TreeKernel(PredictingTree):
         cdef Pace pace
         cdef bint predicting = predictions is not None, placing = regions is not None
         cdef bint at_once = predicting and asked, fetching
-        cdef bint has_turn = self.sharing.is_turn_of_this_thread()
+        cdef bint has_lock = self.access.is_held_by_this_thread()
         cdef Py_ssize_t leaves[AHEAD]
         cdef TargetPrediction one
         cdef TargetPrediction* found
@@ -191,19 +191,19 @@ cdef class TreeKernel(PredictingTree):
             raise ValueError("the arrays do not fit together")
         if predicting and predictions.shape[0] != y.shape[0]:
             raise ValueError("the arrays do not fit together")
-        if not has_turn:
-            take_turn(self.sharing)
+        if not has_lock:
+            begin_learning(self.access)
         try:
-            start_writing(self.sharing)
+            start_writing(self.access)
             try:
                 self.settle()
                 if register is not None and rows > 0 and X.shape[1] >= self.features:
-                    # Whatever the first row needs is there before anything is registered.
-                    taken = with_levels(self, row_at(X, 0), self.room)
-                    self.make_ready(leaf_of(self.nodes, taken), w[0])
-                    self.sharing.pause()
+                    # Memory for the first row is reserved before the schema changes.
+                    taken = prepared_row(self, row_at(X, 0), self.room)
+                    self.reserve_for_row(leaf_of(self.nodes, taken), w[0])
+                    self.access.pause()
                     registration = register()
-                    start_writing(self.sharing)
+                    start_writing(self.access)
                 self.check_width(
                     X.shape[1], self.features if registration is None else registration.width
                 )
@@ -219,17 +219,17 @@ cdef class TreeKernel(PredictingTree):
                 pace = start_pace(self.features)
                 targets = self.targets
                 found = predictions_in(self, self.scratch, &one)
-                # The leaves of a lone tree are in the caches mostly, and fetching them costs more
-                # than it brings; those of a forest's members, which follow no level, are not.
+                # The leaves of a single tree are mostly in the caches, and prefetching costs more
+                # than it saves. Those of the members of a forest are not.
                 fetching = targets > 1 or not self.tracking
                 with nogil:
                     for row in range(rows):
-                        taken = with_levels(self, row_at(X, row), self.room)
+                        taken = prepared_row(self, row_at(X, row), self.room)
                         if row >= known:
                             start = row
                             known = row + walk_ahead(
                                 self.nodes, taken, self.features,
-                                1 if self.has_many or self.holding else rows - row, leaves,
+                                1 if self.has_encoded or self.holding else rows - row, leaves,
                             )
                         leaf = leaves[row - start]
                         if fetching and row + 1 < known:
@@ -251,10 +251,10 @@ cdef class TreeKernel(PredictingTree):
                         if row >= pace.next_stop:
                             self.stop_between_rows(row, &pace)
             finally:
-                self.end_writing(self.sharing)
+                self.end_writing(self.access)
         finally:
-            if not has_turn:
-                give_turn(self.sharing)
+            if not has_lock:
+                end_learning(self.access)
 
     cdef inline int learn_known(
         self, Py_ssize_t leaf, const double* row, const double* raw, const double* y, double w,
@@ -269,13 +269,13 @@ cdef class TreeKernel(PredictingTree):
         if self.slots == 0:
             measure_if_due(self)
         if self.slots == 0 or self.leaves[leaf].weight + w >= self.leaves[leaf].due:
-            self.make_ready(leaf, w)
-        if self.tracking and self.notes.count > 0:
+            self.reserve_for_row(leaf, w)
+        if self.tracking and self.pending.count > 0:
             if at_once:
-                self.notes.reserve(1)
+                self.pending.reserve(1)
             if id == 0:
-                key = note_key(self, raw, number, first_value)
-                note_appearances(self, self.notes, self.rows, raw, number, first_value)
+                key = pending_key(self, raw, number, first_value)
+                record_appearances(self, self.pending, self.rows, raw, number, first_value)
         learn_row(self, leaf, row, raw, y, w, key, at_once, found)
         return 0
 
@@ -295,7 +295,7 @@ cdef class TreeKernel(PredictingTree):
         Returns
         -------
         bool
-            Whether it was learned; if not, it brings something new, or something bad.
+            Whether it was learned; if not, it has a new feature or category, or a bad value.
         """
         cdef TargetPrediction found
         return self.learn_plain(reader, x, y, w, id, &found) >= 0
@@ -314,18 +314,18 @@ cdef class TreeKernel(PredictingTree):
     ) except -2:
         """Learn a row, and return the node of its leaf; -1 if the reader cannot read it."""
         cdef Py_ssize_t leaf, node
-        cdef Sharing sharing = self.sharing
+        cdef ModelLock access = self.access
         cdef const double* row
-        take_turn(sharing)
+        begin_learning(access)
         try:
             if not admissible(y, w, self.weight + w, LARGEST_WEIGHT):
                 refuse_row(y, w)
-            start_writing(sharing)
-            # Nothing here runs code of others, so that no other row can come in between.
+            start_writing(access)
+            # Nothing here runs foreign code, so that no other row can come between.
             if self.targets > 1 or not reader.fill(x, True) or reader.width != self.features:
                 return -1
             self.settle()
-            row = with_levels(self, reader.values, self.room)
+            row = prepared_row(self, reader.values, self.room)
             leaf = leaf_of(self.nodes, row)
             self.learn_known(leaf, row, reader.values, &y, w, 0, NULL, False, id, found)
             reader.count_gaps()
@@ -333,8 +333,8 @@ cdef class TreeKernel(PredictingTree):
             if self.leaves[leaf].weight >= self.leaves[leaf].due:
                 decide(self, leaf)
         finally:
-            self.end_writing(sharing)
-            give_turn(sharing)
+            self.end_writing(access)
+            end_learning(access)
         return node
 
     def learn_targets_one(
@@ -343,17 +343,17 @@ cdef class TreeKernel(PredictingTree):
         """Learn a row of several targets, which passed validation, as `learn_one` does."""
         cdef Py_ssize_t leaf
         cdef const double* row
-        cdef Sharing sharing = self.sharing
-        take_turn(sharing)
+        cdef ModelLock access = self.access
+        begin_learning(access)
         try:
             if self.check(y, np.full(1, w), y.shape[0]) >= 0 or y.shape[0] != self.targets:
                 return False
-            start_writing(sharing)
-            # Nothing here runs code of others, so that no other row can come in between.
+            start_writing(access)
+            # Nothing here runs foreign code, so that no other row can come between.
             if not reader.fill(x, True) or reader.width != self.features:
                 return False
             self.settle()
-            row = with_levels(self, reader.values, self.room)
+            row = prepared_row(self, reader.values, self.room)
             leaf = leaf_of(self.nodes, row)
             self.learn_known(
                 leaf, row, reader.values, &y[0], w, 0, NULL, False, id,
@@ -363,8 +363,8 @@ cdef class TreeKernel(PredictingTree):
             if self.leaves[leaf].weight >= self.leaves[leaf].due:
                 decide(self, leaf)
         finally:
-            self.end_writing(sharing)
-            give_turn(sharing)
+            self.end_writing(access)
+            end_learning(access)
         return True
 
 

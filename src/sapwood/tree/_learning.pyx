@@ -1,6 +1,6 @@
 """A row is learned, whose leaf is known: of one target here, of several in _targets.pyx."""
 
-from sapwood.corrector._faded cimport add_products_of_four, add_products_plainly
+from sapwood.corrector._weighted_sums cimport add_products_of_four, add_products_plainly
 from sapwood.tree._blocks cimport (
     move_block, plain_step, predict_and_direct, shrink_block,
 )
@@ -21,11 +21,11 @@ cdef void learn_row(
     Parameters
     ----------
     row, raw
-        The row as `with_levels` has returned it, and as it came.
+        The row as `prepared_row` has returned it, and as it came.
     y
         Of each target, NaN where one of several is missing; but not all of them.
     key
-        By which the note about the row is found, if there may be one.
+        Of the pending prediction of the row, if there may be one.
     predictions
         As `predictions_in` returns them for the room to work of the tables. They are set.
     """

@@ -21,7 +21,7 @@ def leaves_without_room(
     name_bytes: int,
     new_bytes: int,
     targets: int,
-    note_bytes: int,
+    pending_bytes: int,
 ) -> tuple[NDArray[np.bool_], bool]: ...
 def has_room_to_grow(
     tables: TreeTables,
@@ -30,6 +30,6 @@ def has_room_to_grow(
     name_bytes: int,
     new_bytes: int,
     targets: int,
-    note_bytes: int,
+    pending_bytes: int,
     splits: int,
 ) -> bool: ...

@@ -14,7 +14,7 @@ from sapwood.corrector._layer cimport LayerState
 from sapwood.observers._store cimport Store
 from sapwood.tree._column_tables cimport clear_watch
 from sapwood.tree._growth cimport error_of
-from sapwood.tree._levels cimport HEAD
+from sapwood.tree._target_encoding cimport HEAD
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, LeafRecord, NodeRecord, terms_of,
@@ -30,7 +30,7 @@ from sapwood.tree._column_tables import are_separate, encoding_rows
 
 cdef enum:
     LEAF_POINTERS = 7  # that a leaf has in tables and lists
-    LAYER_OBJECTS = 768  # bytes of what holds the error-correction layer and its notes
+    LAYER_OBJECTS = 768  # bytes of the objects of the error-correction layer and its predictions
     TARGET_OBJECTS = 768  # and of what holds the records of several targets
 
 # -- how much there is ------------------------------------------------------------------------
@@ -109,10 +109,10 @@ cdef int64_t len_of_encodings(TreeTables tables) noexcept nogil:
 
 
 cdef int64_t many_bytes(TreeTables tables) noexcept nogil:
-    """The bytes of the levels of categories of many, and of rows that have them."""
+    """The bytes of target encodings, and of encoded rows."""
     cdef int64_t total = 0
     cdef Py_ssize_t feature
-    if tables.has_many:
+    if tables.has_encoded:
         for feature in range(tables.features):
             total += 2 * sizeof(double)
             if tables.places[feature] >= 0:
@@ -144,7 +144,7 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
 cdef int64_t further_bytes(
     Py_ssize_t features, Py_ssize_t targets, bint separate
 ) noexcept nogil:
-    """The bytes that several targets take beside tables and pages: records, and room to work."""
+    """The bytes of several targets besides tables and pages: records and buffers."""
     if targets == 1:
         return 0
     return (
@@ -164,14 +164,14 @@ cdef int64_t further_bytes(
 cdef int64_t layer_bytes(TreeTables tables) noexcept nogil:
     """The bytes of the error-correction layer, and of what it remembers.
 
-    Where memory is limited, all notes that there may ever be count from the beginning, or
-    predictions would decide on splits.
+    Where memory is limited, the largest number of pending predictions counts from the beginning;
+    otherwise predictions would affect splits.
     """
     if not tables.tracking:
         return 0
     return LAYER_OBJECTS + tables.targets * <int64_t>sizeof(LayerState) + (
-        tables.notes.most if tables.memory.max_bytes else tables.notes.room
-    ) * tables.notes.place_bytes
+        tables.pending.most if tables.memory.max_bytes else tables.pending.room
+    ) * tables.pending.place_bytes
 
 
 cdef int64_t used_bytes(TreeTables tables) noexcept nogil:
@@ -189,7 +189,7 @@ cdef int64_t trial_bytes(TreeTables tables) noexcept nogil:
 
 
 cdef bint admits_trial(TreeTables tables) noexcept nogil:
-    """Whether there is room for a split on trial, and for a split beside it."""
+    """Whether there is room for a split on trial, and for another split."""
     return tables.memory.max_bytes == 0 or (
         used_bytes(tables)
         + 2 * page_bytes(tables, tables.watch_table.doubles)
@@ -271,7 +271,7 @@ cdef int rank_in_time(TreeTables tables) except -1 nogil:
 
 
 cdef int rank(TreeTables tables, int64_t reserve, Py_ssize_t keep) except -1 nogil:
-    """Let the most promising leaves watch, as many as there is room for beside a reserve.
+    """Let the most promising leaves watch, as many as there is room for without a reserve.
 
     Parameters
     ----------
@@ -336,7 +336,8 @@ cdef int by_promise(const void* one, const void* other) noexcept nogil:
 cdef double promise_of(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     """By how much a leaf recently adds, row by row, to the squared error of the tree.
 
-    That is its faded error times its share of the rows, as if each leaf had seen a few more.
+    That is its exponentially weighted error times its share of the rows, as if each leaf had seen a
+    few more.
     """
     cdef const LeafRecord* record = tables.leaves + leaf
     cdef double few = tables.memory.few_rows * tables.weight / max(tables.rows, 1.0)
@@ -387,7 +388,7 @@ cdef void exchange_pages(TreeTables tables) noexcept nogil:
             clear_watch(tables.columns, tables.ranking[place].page)
             tables.watch_table.put(leaf, tables.ranking[place].page)
             tables.leaves[leaf].watching = True
-            tables.restart_leaf(leaf, tables.growth.first_review)
+            tables.restart_statistics(leaf, tables.growth.first_review)
         elif tables.leaves[leaf].watching and not tables.ranking[place].chosen:
             tables.stop_watching(leaf)
 
@@ -449,7 +450,7 @@ def promises(TreeTables tables not None):
 
 
 def rank_now(TreeTables tables not None, int64_t reserve):
-    """Let the most promising leaves watch, as many as there is room for beside a reserve."""
+    """Let the most promising leaves watch, as many as there is room for without a reserve."""
     rank(tables, reserve, -1)
 
 
@@ -467,7 +468,7 @@ def check_bound(TreeTables tables not None):
 
 cdef (int64_t, int64_t) layout_bytes(
     TreeTables tables, is_category, places, int64_t name_bytes, int64_t new_bytes,
-    Py_ssize_t targets, int64_t note_bytes,
+    Py_ssize_t targets, int64_t pending_bytes,
 ) except *:
     """The bytes of all but what leaves watch by, with other features; and what a page grows by."""
     cdef int64_t rest, grown
@@ -480,7 +481,7 @@ cdef (int64_t, int64_t) layout_bytes(
     if tables.slots == 0:
         grown += new * (tables.memory.empty_observer + 16 + 16 * tables.memory.element_bytes)
         rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
-    rest += 8 * (levels - 2 * len(tables.columns.level_table))
+    rest += 8 * (levels - 2 * len(tables.columns.encoding_table))
     rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
     if bool(np.any(places >= 0)) and (targets > 1 or tables.split_encoded):
         rest += 8 * (encoding_rows(places) - len_of_encodings(tables))
@@ -492,13 +493,13 @@ cdef (int64_t, int64_t) layout_bytes(
         rest -= table_bytes(tables.leaf_count + 1, tables.targets)
         if tables.tracking:
             rest += (targets - tables.targets) * <int64_t>sizeof(LayerState)
-            rest += note_bytes - tables.notes.most * tables.notes.place_bytes
+            rest += pending_bytes - tables.pending.most * tables.pending.place_bytes
     return rest, grown
 
 
 def has_room_to_grow(
     TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes,
-    Py_ssize_t targets, int64_t note_bytes, int64_t splits,
+    Py_ssize_t targets, int64_t pending_bytes, int64_t splits,
 ):
     """Return whether other features find room, even after so many splits.
 
@@ -506,7 +507,7 @@ def has_room_to_grow(
     """
     cdef int64_t leaves = tables.leaf_count + 1, rest, grown
     rest, grown = layout_bytes(
-        tables, is_category, places, name_bytes, new_bytes, targets, note_bytes
+        tables, is_category, places, name_bytes, new_bytes, targets, pending_bytes
     )
     model = tables.sizes_for(is_category, places, targets)[0]
     rest += splits * (8 * model + tables.memory.page_overhead)
@@ -534,12 +535,12 @@ def has_room_for_names(
         if places[feature] != tables.places[feature]:
             return False
     needed = used_bytes(tables) + name_bytes - tables.name_bytes
-    return needed + 16 * tables.features * tables.has_many <= tables.memory.max_bytes
+    return needed + 16 * tables.features * tables.has_encoded <= tables.memory.max_bytes
 
 
 def leaves_without_room(
     TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes,
-    Py_ssize_t targets, int64_t note_bytes,
+    Py_ssize_t targets, int64_t pending_bytes,
 ):
     """Return which leaves have to stop watching so that other features find room.
 
@@ -548,17 +549,17 @@ def leaves_without_room(
     tables : TreeTables
         Of a tree with `max_bytes`.
     is_category : array of bool
-        Of each feature that there is going to be whether it is a category of few.
+        Of each feature that there is going to be whether it is a low-cardinality category.
     places : array of int
-        For how many codes a category of many has places; -1 for other features.
+        For how many codes a high-cardinality category has places; -1 for other features.
     name_bytes : int
         Of all names of features and categories that there are going to be.
     new_bytes : int
         Beside pages, of features that are new.
     targets : int
         Columns of y that there are going to be.
-    note_bytes : int
-        Of all notes that there may ever be about so many.
+    pending_bytes : int
+        Of the largest number of pending predictions of so many targets.
 
     Returns
     -------
@@ -575,13 +576,13 @@ def leaves_without_room(
     cdef int64_t limit = tables.memory.max_bytes, rest, grown, needed, total
     cdef int64_t fresh = fresh_bytes(tables)
     cdef Py_ssize_t place
-    cdef bint is_relaid = not np.array_equal(is_category, tables.columns.is_category)
-    is_relaid = is_relaid or targets != tables.targets
-    is_relaid = is_relaid or tables.separate != are_separate(is_category, places, targets)
+    cdef bint changes_layout = not np.array_equal(is_category, tables.columns.is_category)
+    changes_layout = changes_layout or targets != tables.targets
+    changes_layout = changes_layout or tables.separate != are_separate(is_category, places, targets)
     rest, grown = layout_bytes(
-        tables, is_category, places, name_bytes, new_bytes, targets, note_bytes
+        tables, is_category, places, name_bytes, new_bytes, targets, pending_bytes
     )
-    needed = rest + (fresh + grown if is_relaid else 0)
+    needed = rest + (fresh + grown if changes_layout else 0)
     if needed > limit:
         raise ValueError(
             f"max_bytes = {limit}: there is no room for {len(is_category)} features "

@@ -1,8 +1,8 @@
 """The linear models of a leaf: recursive least squares on standardised features.
 
-All models of a leaf share one covariance P, which says in which direction a coefficient has to
+All models of a leaf share one covariance P, which gives the direction in which a coefficient has to
 move: v = P z for a row z. The first model takes the step of least squares, v e / (1 + z'v); the
-others take a step in the same direction that never becomes shorter than their rate says, and so
+others take a step in the same direction that is never shorter than their rate, and so
 forget. A step moves the prediction for its own row by a share of the error that is below 1, which
 keeps every model stable. P only ever shrinks, symmetrically: by each row while the leaf is young,
 then by every SAMPLE-th, which counts for those between, and after LONG_MEMORY rows no more.
@@ -64,7 +64,7 @@ cdef inline double direct_models(
     const double* coefficients, const double* covariance, const double* z, Py_ssize_t terms,
     double* predicted, double* v,
 ) noexcept nogil:
-    """Set what the models predict and v = P z; return z'v, which says how unusual the row is."""
+    """Set what the models predict and v = P z; return z'v, a measure of how unusual the row is."""
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
     cdef Py_ssize_t i, _four
     if terms <= SQUARE_TERMS:

@@ -1,4 +1,4 @@
-"""When a batch that learns stops between two rows: for signals, and for those who wait to read.
+"""Intervals at which a batch stops between two rows: for signals, and for waiting readers.
 
 It stops every few microseconds, and is quick to see that nothing is to be done. Signals are looked
 for after some milliseconds at first, then about every 0.05 s: another thread may be slow to give
@@ -29,7 +29,7 @@ cdef struct Pace:
     Py_ssize_t rows_between_stops
     Py_ssize_t next_look       # for signals
     Mark last_look
-    Py_ssize_t next_answer     # to those who wait, at the earliest
+    Py_ssize_t next_answer     # of waiting threads, at the earliest
     Mark last_answer
 
 

@@ -1,4 +1,4 @@
-"""A tree that is asked."""
+"""Predictions of a tree."""
 
 from libc.stdint cimport int32_t, uint64_t
 
@@ -18,8 +18,8 @@ cdef class PredictingTree(TreeTables):
         double[::1] predictions,
         int32_t[::1] regions,
         double* scratch,
-        double* notes,
-        Py_ssize_t first_noted,
+        double* records,
+        Py_ssize_t first_recorded,
     ) except -1
 
 

@@ -1,4 +1,4 @@
-"""A tree that is asked: predictions of a row or of many, and how they come about."""
+"""Predictions of a tree: of a row or of many, and the parts of which they consist."""
 
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
@@ -8,18 +8,18 @@ from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from sapwood.corrector._layer cimport CANDIDATES
-from sapwood.corrector._pending cimport count_blanks
+from sapwood.corrector._pending cimport count_unrecorded
 from sapwood.rows._dict_row cimport RowReader
-from sapwood.tree._levels cimport HEAD, level_of, split_encoding_of
+from sapwood.tree._target_encoding cimport HEAD, encoding_of, split_encoding_of
 from sapwood.tree._model cimport Z_REACH, direct_models
 from sapwood.tree._pace cimport rows_between_looks
 from sapwood.tree._predict cimport predict_row
-from sapwood.tree._prediction cimport predictions_in, set_levels, with_levels
-from sapwood.tree._recall cimport note_key, take_down
+from sapwood.tree._prediction cimport predictions_in, set_model_values, prepared_row
+from sapwood.tree._pending_predictions cimport pending_key, store_prediction
 from sapwood.tree._records cimport (
     EXPERTS, RATES, centres_at, covariance_at, scales_at, terms_of,
 )
-from sapwood.tree._sharing cimport begin_glance, end_glance
+from sapwood.tree._lock cimport begin_quick_read, end_quick_read
 from sapwood.tree._target_records cimport (
     TargetPrediction, model_of, row_doubles, terms_doubles,
 )
@@ -27,7 +27,7 @@ from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
 
 
 cdef class PredictingTree(TreeTables):
-    """A tree, as far as it is asked. The parameters are those of `TreeTables`."""
+    """A tree that predicts. The parameters are those of `TreeTables`."""
 
     def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
         """Predict several targets as a list; None if `predict` has to do it."""
@@ -37,21 +37,21 @@ cdef class PredictingTree(TreeTables):
         cdef uint64_t key
         if reader.index is None or reader.known is not reader.features.known:
             reader.follow()
-        if not begin_glance(self.sharing):
+        if not begin_quick_read(self.access):
             return None
         try:
             if not reader.fill(x, False) or reader.width != self.features:
                 return None
-            row = with_levels(self, reader.values, self.room)
+            row = prepared_row(self, reader.values, self.room)
             leaf = leaf_of(self.nodes, row)
             predict_row(self, leaf, row, self.scratch, predictions)
             if record and self.tracking and self.rows > 0.0:
-                self.notes.reserve(1)
-                key = id if id else note_key(self, reader.values, 0, NULL)
-                take_down(self, leaf, predictions, self.notes.leave(key))
+                self.pending.reserve(1)
+                key = id if id else pending_key(self, reader.values, 0, NULL)
+                store_prediction(self, leaf, predictions, self.pending.put(key))
             return [predictions[target].issued for target in range(self.targets)]
         finally:
-            end_glance(self.sharing)
+            end_quick_read(self.access)
 
     def predict_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
         """Predict a row; None if the reader cannot read it as it is, or there are several targets.
@@ -64,8 +64,8 @@ cdef class PredictingTree(TreeTables):
             return None
         if reader.index is None or reader.known is not reader.features.known:
             reader.follow()
-        if not begin_glance(self.sharing):
-            return self.ask_learner(reader, x) if id == 0 and record else None
+        if not begin_quick_read(self.access):
+            return self.request_from_learner(reader, x) if id == 0 and record else None
         return (
             prediction.issued
             if self.predict_known(reader, x, record, id, &leaf, &prediction)
@@ -75,14 +75,14 @@ cdef class PredictingTree(TreeTables):
     def place_one(self, RowReader reader not None, x, bint asked=True, uint64_t id=0):
         """Return the prediction of a row and the node of its leaf.
 
-        It is remembered if somebody has asked for it. None if the reader cannot read it as it is,
-        or somebody else learns.
+        With `asked`, it is stored until its label arrives. None if the reader cannot read the row
+        as it is, or another thread learns.
         """
         cdef TargetPrediction prediction
         cdef Py_ssize_t leaf
         if reader.index is None or reader.known is not reader.features.known:
             reader.follow()
-        if not begin_glance(self.sharing) or not self.predict_known(
+        if not begin_quick_read(self.access) or not self.predict_known(
             reader, x, asked, id, &leaf, &prediction
         ):
             return None
@@ -92,35 +92,35 @@ cdef class PredictingTree(TreeTables):
         self, RowReader reader, x, bint asked, uint64_t id, Py_ssize_t* leaf,
         TargetPrediction* prediction,
     ) except -1:
-        """Predict a row in a glance, which then ends; whether the reader can read it as it is.
+        """Predict a row in a quick read, which ends then; return whether the reader can read it.
 
-        What is said is remembered if it was asked for.
+        With `asked`, the prediction is stored until its label arrives.
         """
         cdef uint64_t key
-        # Nothing here runs code of others, or lets go of the GIL.
+        # Nothing here runs foreign code, or releases the GIL.
         cdef const double* row
         try:
             if self.targets > 1 or not reader.fill(x, False) or reader.width != self.features:
                 return False
-            row = with_levels(self, reader.values, self.room)
+            row = prepared_row(self, reader.values, self.room)
             leaf[0] = leaf_of(self.nodes, row)
             if self.rows == 0.0:
                 prediction.issued = 0.0
                 if self.tracking and asked and id == 0:
-                    count_blanks(self.notes, 1)
+                    count_unrecorded(self.pending, 1)
                 return True
             predict_row(self, leaf[0], row, self.scratch, prediction)
             if self.tracking and asked:
-                if self.notes.count > 0:
-                    self.notes.reserve(1)
-                key = id if id else note_key(self, reader.values, 0, NULL)
-                take_down(self, leaf[0], prediction, self.notes.leave(key))
+                if self.pending.count > 0:
+                    self.pending.reserve(1)
+                key = id if id else pending_key(self, reader.values, 0, NULL)
+                store_prediction(self, leaf[0], prediction, self.pending.put(key))
         finally:
-            end_glance(self.sharing)
+            end_quick_read(self.access)
         return True
 
-    def ask_learner(self, RowReader reader not None, x):
-        """Do as `predict_one`, while another thread learns."""
+    def request_from_learner(self, RowReader reader not None, x):
+        """Predict a row as `predict_one` does, while another thread learns."""
         cdef double prediction = 0.0
         cdef double* values
         cdef bint is_answered
@@ -133,21 +133,21 @@ cdef class PredictingTree(TreeTables):
         try:
             if not reader.fill_aside(x, values):
                 return None
-            is_answered = self.sharing.ask(values, width, &prediction)
+            is_answered = self.access.request_prediction(values, width, &prediction)
         finally:
             PyMem_RawFree(values)
         if is_answered and known is reader.features.known:
             return prediction
         return self.predict_one(reader, x)
 
-    def outlook(self, const double[::1] row, Py_ssize_t target=0):
-        """Return how the prediction of a target comes about for a row.
+    def explain_row(self, const double[::1] row, Py_ssize_t target=0):
+        """Return the parts of the prediction of a target for a row.
 
         Returns
         -------
         tuple
             The leaf, what its experts predict (from its origin), the standardised terms, what the
-            tree predicts, what the candidates of its last layer say (none without one), and the
+            tree predicts, the candidates of its error-correction layer (none without one), and the
             prediction.
         """
         cdef TargetPrediction one
@@ -158,12 +158,12 @@ cdef class PredictingTree(TreeTables):
         )
         cdef double[::1] room = np.zeros(2 * self.features + 1)
         cdef const double* taken
-        self.sharing.begin_reading()
+        self.access.begin_reading()
         try:
             self.check_width(row.shape[0], self.features)
             if not 0 <= target < self.targets:
                 raise IndexError(target)
-            taken = with_levels(self, &row[0] if self.features else NULL, &room[0])
+            taken = prepared_row(self, &row[0] if self.features else NULL, &room[0])
             memset(&one, 0, sizeof(TargetPrediction))
             leaf = leaf_of(self.nodes, taken)
             own = predictions_in(self, &scratch[0], &one)
@@ -171,7 +171,7 @@ cdef class PredictingTree(TreeTables):
             own += target
             terms_start += target * terms_doubles(self.features) if self.separate else 0
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
         return (
             leaf,
             [own.experts[expert] for expert in range(EXPERTS if self.linear else 1)],
@@ -179,20 +179,20 @@ cdef class PredictingTree(TreeTables):
             if self.linear
             else [],
             own.tree,
-            [own.saying.candidates[place] for place in range(CANDIDATES)]
+            [own.corrected.candidates[place] for place in range(CANDIDATES)]
             if self.tracking
             else [],
             own.issued,
         )
 
-    def levels_of(self, Py_ssize_t feature, bint from_first=False):
-        """Return by which number splits read each code of a category of many, and last a new one.
+    def encodings_of(self, Py_ssize_t feature, bint from_first=False):
+        """Return the numbers that splits read for the codes of a feature, and last for a new code.
 
-        That is its level, of y itself or from the first y, or its split encoding; NaN where it has
-        none.
+        They are target encodings, of y itself or from the first y, or split encodings; NaN where
+        there is none.
         """
         cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0
-        cdef const double* levels = self.many_levels
+        cdef const double* levels = self.many_encodings
         cdef Py_ssize_t each, code
         if not 0 <= feature < self.features or self.places[feature] < 0:
             raise IndexError(feature)
@@ -206,7 +206,7 @@ cdef class PredictingTree(TreeTables):
             if self.split_encoded:
                 found[code] = split_encoding_of(encodings, self.places[feature], code)
                 continue
-            found[code] = (0.0 if from_first else self.first) + level_of(
+            found[code] = (0.0 if from_first else self.first) + encoding_of(
                 levels, self.places[feature], code, row_weight
             )
         return found.base
@@ -229,7 +229,7 @@ cdef class PredictingTree(TreeTables):
         cdef Py_ssize_t row
         if X.shape[0] != found.shape[0]:
             raise ValueError("the arrays do not fit together")
-        self.sharing.begin_reading()
+        self.access.begin_reading()
         try:
             self.check_width(X.shape[1], self.features)
             if self.rows == 0.0 or not self.linear:
@@ -242,13 +242,13 @@ cdef class PredictingTree(TreeTables):
             room = scratch + terms_doubles(self.features)
             with nogil:
                 for row in range(X.shape[0]):
-                    taken = with_levels(self, row_at(X, row), room)
+                    taken = prepared_row(self, row_at(X, row), room)
                     found[row] += log1p(
                         unusualness(self, leaf_of(self.nodes, taken), taken, scratch)
                     )
             PyMem_RawFree(scratch)
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
 
     def predict(
         self,
@@ -261,8 +261,8 @@ cdef class PredictingTree(TreeTables):
     ):
         """Predict all rows; any number of threads may do so at once.
 
-        What was said is remembered when all of it was said, in the order of the rows, unless
-        nobody has asked for it.
+        Predictions are stored once all rows are predicted, in the order of the rows, unless `asked`
+        is False.
 
         Parameters
         ----------
@@ -286,13 +286,13 @@ cdef class PredictingTree(TreeTables):
             Whether they were predicted; if not, they are to be read again.
         """
         cdef double* scratch
-        cdef double* notes = NULL
-        cdef Py_ssize_t noted = 0, width = 0, row
+        cdef double* records = NULL
+        cdef Py_ssize_t recorded = 0, width = 0, row
         if regions is not None and regions.shape[0] != X.shape[0]:
             raise ValueError("the arrays do not fit together")
         if ids is not None and ids.shape[0] != X.shape[0]:
             raise ValueError("the arrays do not fit together")
-        self.sharing.begin_reading()
+        self.access.begin_reading()
         try:
             if is_current is not None and not is_current():
                 return False
@@ -304,36 +304,38 @@ cdef class PredictingTree(TreeTables):
                 if regions is not None:
                     regions[:] = 0
                 if self.tracking and asked and ids is None:
-                    count_blanks(self.notes, X.shape[0])
+                    count_unrecorded(self.pending, X.shape[0])
                 return True
             if self.tracking and asked:
-                noted, width = min(X.shape[0], self.notes.most), self.notes.width
+                recorded, width = min(X.shape[0], self.pending.most), self.pending.width
             scratch = <double*>PyMem_RawCalloc(
                 2 * self.features + row_doubles(self.features, self.targets, self.separate),
                 sizeof(double),
             )
-            if noted:
-                # A note, after the key by which it is found.
-                notes = <double*>PyMem_RawCalloc(noted * (1 + width), sizeof(double))
+            if recorded:
+                # A record, after its key.
+                records = <double*>PyMem_RawCalloc(recorded * (1 + width), sizeof(double))
             try:
-                if scratch == NULL or (noted and notes == NULL):
+                if scratch == NULL or (recorded and records == NULL):
                     raise MemoryError
-                self.predict_all(X, predictions, regions, scratch, notes, X.shape[0] - noted)
-                if noted:
-                    self.notes.reserve(noted)
-                for row in range(noted):
+                self.predict_all(X, predictions, regions, scratch, records, X.shape[0] - recorded)
+                if recorded:
+                    self.pending.reserve(recorded)
+                for row in range(recorded):
                     if ids is not None:
-                        (<uint64_t*>(notes + row * (1 + width)))[0] = ids[X.shape[0] - noted + row]
+                        (<uint64_t*>(records + row * (1 + width)))[0] = ids[
+                            X.shape[0] - recorded + row
+                        ]
                     memcpy(
-                        self.notes.leave((<uint64_t*>(notes + row * (1 + width)))[0]),
-                        notes + row * (1 + width) + 1,
+                        self.pending.put((<uint64_t*>(records + row * (1 + width)))[0]),
+                        records + row * (1 + width) + 1,
                         width * sizeof(double),
                     )
             finally:
                 PyMem_RawFree(scratch)
-                PyMem_RawFree(notes)
+                PyMem_RawFree(records)
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
         return True
 
     cdef int predict_all(
@@ -342,8 +344,8 @@ cdef class PredictingTree(TreeTables):
         double[::1] predictions,
         int32_t[::1] regions,
         double* scratch,
-        double* notes,
-        Py_ssize_t first_noted,
+        double* records,
+        Py_ssize_t first_recorded,
     ) except -1:
         """Predict all rows, and see now and then whether somebody has pressed Ctrl-C."""
         cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0, target, leaf
@@ -356,12 +358,12 @@ cdef class PredictingTree(TreeTables):
         cdef const double* taken
         with nogil:
             for row in range(rows):
-                taken = with_levels(self, row_at(X, row), room)
+                taken = prepared_row(self, row_at(X, row), room)
                 if row >= known:
                     start = row
                     known = row + walk_ahead(
                         self.nodes, taken, self.features,
-                        1 if self.has_many or self.holding else rows - row, leaves,
+                        1 if self.has_encoded or self.holding else rows - row, leaves,
                     )
                 leaf = leaves[row - start]
                 predict_row(self, leaf, taken, scratch, found)
@@ -369,10 +371,10 @@ cdef class PredictingTree(TreeTables):
                     predictions[row * self.targets + target] = found[target].issued
                 if placing:
                     regions[row] = self.leaves[leaf].node
-                if row >= first_noted:
-                    (<uint64_t*>notes)[0] = note_key(self, row_at(X, row), 0, NULL)
-                    take_down(self, leaf, found, notes + 1)
-                    notes += 1 + self.notes.width
+                if row >= first_recorded:
+                    (<uint64_t*>records)[0] = pending_key(self, row_at(X, row), 0, NULL)
+                    store_prediction(self, leaf, found, records + 1)
+                    records += 1 + self.pending.width
                 if row == next_look:
                     next_look += rows_between_looks(self.features)
                     with gil:
@@ -398,7 +400,7 @@ cdef double unusualness(
     cdef double distance, total = 0.0
     for target in range(models):
         if tables.has_categories or tables.split_encoded:
-            set_levels(tables, target, row, work)
+            set_model_values(tables, target, row, work)
             values = work
         model = model_of(tables.models[leaf], features, models > 1, target)
         z[0] = 1.0

@@ -8,9 +8,11 @@ here is compiled into its callers; each calls it either with the literal or with
 
 from libc.math cimport NAN
 
-from sapwood.corrector._layer cimport issued, say
+from sapwood.corrector._layer cimport issued_prediction, predict_layer
 from sapwood.tree._experts cimport MARGIN
-from sapwood.tree._levels cimport HEAD, level_of, set_many_levels, set_split_encodings
+from sapwood.tree._target_encoding cimport (
+    HEAD, encoding_of, with_split_encodings, with_target_encodings,
+)
 from sapwood.tree._model cimport direct_models, predict_models, standardise
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, TargetPart, centres_at, covariance_at, scales_at, terms_of,
@@ -119,7 +121,7 @@ cdef inline bint predict_experts(
         if target == 0 or separate:
             room = work + (target * terms_doubles(features) if separate else 0)
             if tables.has_categories or tables.split_encoded:
-                set_levels(tables, target, row, room)
+                set_model_values(tables, target, row, room)
                 values = room
             model = model_of(page, features, separate, target)
             any_beyond = standardise(
@@ -178,10 +180,10 @@ cdef inline void mix_experts(
     if tables.linear and rows_of(tables, targets, target) > 0.0:
         find_limits(tables, targets, leaf, target, limits)
         prediction.tree = part.origin + mix_within(
-            prediction.experts, &part.said[0] if tables.tracking else &part.errors[0],
+            prediction.experts, &part.issued_errors[0] if tables.tracking else &part.errors[0],
             tables.averaging, limits[0], limits[1],
         )
-    prediction.saying.prediction = prediction.issued = prediction.tree
+    prediction.corrected.prediction = prediction.issued = prediction.tree
 
 
 cdef inline void correct(
@@ -189,37 +191,38 @@ cdef inline void correct(
 ) noexcept nogil:
     """Let the corrector, if there is one, make a prediction of that of the tree."""
     if tables.tracking and rows_of(tables, targets, target) > 0.0:
-        say(
+        predict_layer(
             tables.layer + target, tables.layer_rules, prediction.tree,
-            rows_of(tables, targets, target), &prediction.saying,
+            rows_of(tables, targets, target), &prediction.corrected,
         )
-        prediction.issued = issued(tables.layer + target, &prediction.saying)
+        prediction.issued = issued_prediction(tables.layer + target, &prediction.corrected)
         if targets == 1 and tables.alert and tables.units[0].state != CALM:
-            prediction.saying.prediction = prediction.issued = tables.unrest.level
+            prediction.corrected.prediction = prediction.issued = tables.detection.level
 
 
 cdef inline const double* with_encodings(
     TreeTables tables, const double* row, double* room
 ) noexcept nogil:
-    """A row with numbers in place of the codes of categories of many, as splits read it."""
+    """A row with numbers in place of the codes of high-cardinality categories, as splits read it.
+    """
     if tables.split_encoded:
-        return set_split_encodings(
+        return with_split_encodings(
             row, room, tables.places, tables.split_encodings, tables.features
         )
-    return set_many_levels(
-        row, room, tables.places, tables.many_levels, tables.features,
+    return with_target_encodings(
+        row, room, tables.places, tables.many_encodings, tables.features,
         tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
     )
 
 
-cdef inline const double* with_levels(
+cdef inline const double* prepared_row(
     TreeTables tables, const double* row, double* room
 ) noexcept nogil:
-    """A row as the tree takes it: itself, or with levels if there are categories of many.
+    """A row as the tree takes it: itself, or with levels if there are high-cardinality categories.
 
     What is too far away while units seem to change counts as missing; see _units.pxd.
     """
-    if tables.has_many:
+    if tables.has_encoded:
         row = with_encodings(tables, row, room)
     if tables.holding:
         return without_suspects(tables, row, room)
@@ -238,19 +241,19 @@ cdef inline const double* without_suspects(
             tables.units + 1 + feature, row[feature]
         ):
             values[feature] = NAN
-            if tables.has_many:
+            if tables.has_encoded:
                 values[-1 - feature] = NAN
     return values
 
 
-cdef inline void set_levels(
+cdef inline void set_model_values(
     TreeTables tables, Py_ssize_t target, const double* row, double* values
 ) noexcept nogil:
     """Copy a row, with the mean y of a category in place of its code.
 
     One of many has its level already, unless splits read it by another number.
     """
-    cdef const double* levels = tables.levels + tables.level_doubles * target
+    cdef const double* levels = tables.levels + tables.encoding_doubles * target
     cdef const double* many = levels + 2 * CATEGORIES * tables.features
     cdef Py_ssize_t feature, code
     cdef double row_weight
@@ -266,7 +269,7 @@ cdef inline void set_levels(
             if tables.places[feature] >= 0:
                 values[feature] = row[-1 - feature]
                 if values[feature] == values[feature]:
-                    values[feature] = level_of(
+                    values[feature] = encoding_of(
                         many, tables.places[feature], values[feature], row_weight
                     )
                 many += 2 * (HEAD + tables.places[feature])

@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from sapwood.tree._column_tables cimport clear_watch, set_may_split
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport LeafRecord, MemoryRules, NodeRecord
-from sapwood.tree._sharing cimport start_writing, stop_writing
+from sapwood.tree._lock cimport start_writing, stop_writing
 from sapwood.tree._tables cimport TargetRecords, TreeTables, Watchers
 
 
@@ -77,7 +77,7 @@ def remove_leaves(
         memcpy(page, &model[0], tables.model_table.doubles * sizeof(double))
     if watching:
         clear_watch(tables.columns, watch)
-    start_writing(tables.sharing)
+    start_writing(tables.access)
     tables.node_table, tables.nodes = nodes, <NodeRecord*>&node_bytes[0]
     tables.leaf_table, tables.leaves = leaves, <LeafRecord*>&leaf_bytes[0]
     tables.node_count = node_count
@@ -95,13 +95,13 @@ def remove_leaves(
         else:
             tables.model_table.put(leaf, NULL)
             tables.watch_table.put(leaf, NULL)
-    if tables.pending >= 0:
-        tables.pending = -1 if is_below[tables.pending] else numbers[tables.pending]
+    if tables.undecided >= 0:
+        tables.undecided = -1 if is_below[tables.undecided] else numbers[tables.undecided]
     if tables.trial.leaf >= 0 and is_below[<Py_ssize_t>tables.trial.leaf]:
         tables.end_trial()
     elif tables.trial.leaf >= 0:
         tables.trial.leaf = numbers[<Py_ssize_t>tables.trial.leaf]
-    stop_writing(tables.sharing)
+    stop_writing(tables.access)
 
 
 cdef class OtherSplits:
@@ -146,7 +146,7 @@ cdef class OtherSplits:
 
     cdef void commit(self) noexcept:
         cdef TreeTables tables = self.tables
-        start_writing(tables.sharing)
+        start_writing(tables.access)
         if tables.features:
             set_may_split(tables.columns, &self.may_split[0])
         memcpy(&tables.memory, &self.memory[0], sizeof(MemoryRules))
@@ -154,7 +154,7 @@ cdef class OtherSplits:
         tables.measure_at, tables.bound = self.measure_at, self.bound
         if self.ends_trial:
             tables.end_trial()
-        stop_writing(tables.sharing)
+        stop_writing(tables.access)
 
 
 def commit_splits(list changes not None, tuple no_splits not None, dict parameters not None):

@@ -55,7 +55,7 @@ cdef struct TargetPart:
     double residual_mean
     double residual_m2
     double errors[EXPERTS]
-    double said[EXPERTS]
+    double issued_errors[EXPERTS]
 
 
 cdef struct LeafRecord:
@@ -69,11 +69,11 @@ cdef struct LeafRecord:
     TargetPart part  # of the only target; several have parts elsewhere, see _target_records.pxd
 
 
-cdef struct TreeNote:
-    # What is remembered of a prediction until the label comes.
-    CorrectedPrediction saying
+cdef struct PendingPrediction:
+    # A prediction of a target that waits for its label.
+    CorrectedPrediction corrected
     double origin            # of the leaf at that time
-    double experts[EXPERTS]  # what the experts of the leaf said, from the origin
+    double experts[EXPERTS]  # predictions of the experts of the leaf, from the origin
 
 
 cdef struct GrowthRules:

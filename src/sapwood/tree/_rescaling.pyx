@@ -1,8 +1,8 @@
-"""A tree in other units: what it would be had a column, or y, always been scale * it + shift.
+"""Convert a tree to other units, as if a column, or y, had always been scale * it + shift.
 
-All is changed in place, by arithmetic alone, so that nothing can fail on the way. Whether all
-numbers stay within their bounds is asked before (`fits_column`, `fits_target`). Trees whose leaves
-watch by observers are never asked.
+Tables are changed in place, by arithmetic alone, so that nothing can fail. `fits_column` and
+`fits_target` check before whether all numbers stay within their bounds. Trees with observers do not
+support changes of units.
 """
 
 from libc.float cimport DBL_MAX
@@ -10,9 +10,9 @@ from libc.math cimport fabs
 
 from sapwood.corrector._layer cimport CANDIDATES, LEVELS, TERMS, CorrectedPrediction
 from sapwood.tree._facts cimport NO_GRID, SAMPLES, ColumnFacts, is_on_grid
-from sapwood.tree._levels cimport HEAD
+from sapwood.tree._target_encoding cimport HEAD
 from sapwood.tree._records cimport (
-    CATEGORIES, EXPERTS, LEAF, NUMBER, RATES, LeafRecord, NodeRecord, TreeNote, centres_at,
+    CATEGORIES, EXPERTS, LEAF, NUMBER, RATES, LeafRecord, NodeRecord, PendingPrediction, centres_at,
     scales_at, terms_of,
 )
 from sapwood.tree._tables cimport TreeTables, slots_between
@@ -105,12 +105,12 @@ cdef bint fits_target(TreeTables tables, double scale, double shift) noexcept no
                 if not fabs(scale * tables.models[leaf][term]) < LARGEST_COEFFICIENT:
                     return False
     for feature in range(tables.features):
-        if has_levels(tables, feature) and not fits_column(tables, feature, scale, 0.0):
+        if has_encodings(tables, feature) and not fits_column(tables, feature, scale, 0.0):
             return False
     return True
 
 
-cdef inline bint has_levels(TreeTables tables, Py_ssize_t feature) noexcept nogil:
+cdef inline bint has_encodings(TreeTables tables, Py_ssize_t feature) noexcept nogil:
     """Whether means of y stand for the values of a feature."""
     return tables.is_category[feature] or tables.places[feature] >= 0
 
@@ -123,7 +123,7 @@ cdef inline bint is_cut(TreeTables tables, Py_ssize_t node, Py_ssize_t feature) 
 cdef void rescale_column(
     TreeTables tables, Py_ssize_t feature, double scale, double shift
 ) noexcept nogil:
-    """Let a column be in other units, for all who know of it."""
+    """Convert all statistics of a column to other units."""
     cdef Py_ssize_t node, leaf, sample
     cdef double* page
     for node in range(tables.node_count):
@@ -138,7 +138,7 @@ cdef void rescale_column(
             tables.trial.threshold = scale * tables.trial.threshold + shift
         move_grid(tables, tables.trial_pages[0], feature, scale, shift)
         move_grid(tables, tables.trial_pages[1], feature, scale, shift)
-    if has_levels(tables, feature):
+    if has_encodings(tables, feature):
         return
     for sample in range(SAMPLES):
         page = tables.samples + sample * tables.features + feature
@@ -150,7 +150,7 @@ cdef void rescale_column(
 
 
 cdef void move_units(ColumnUnits* units, double scale, double shift) noexcept nogil:
-    """Let what is known of a column be in other units, and let it be no suspect."""
+    """Convert the unit statistics of a column, and end its suspicion."""
     units.low, units.high = scale * units.low + shift, scale * units.high + shift
     units.mean, units.last = scale * units.mean + shift, scale * units.last + shift
     units.variance *= scale * scale
@@ -164,7 +164,7 @@ cdef void move_units(ColumnUnits* units, double scale, double shift) noexcept no
 cdef void rescale_terms(
     TreeTables tables, Py_ssize_t feature, double scale, double shift
 ) noexcept nogil:
-    """Let linear models know a column in other units."""
+    """Convert the terms of a column in linear models."""
     cdef Py_ssize_t leaf, model
     cdef double* page
     for leaf in range(tables.leaf_count):
@@ -177,7 +177,7 @@ cdef void rescale_terms(
 
 
 cdef void rescale_range(ColumnFacts* facts, double scale, double shift) noexcept nogil:
-    """Let a column know its range in other units, if it has one."""
+    """Convert the range of a column, if it has one."""
     if facts.low <= facts.high:
         facts.low, facts.high = scale * facts.low + shift, scale * facts.high + shift
         facts.low = facts.low if facts.low > -FARTHEST else -DBL_MAX
@@ -205,7 +205,7 @@ cdef void coarsen(
 cdef void move_grid(
     TreeTables tables, double* page, Py_ssize_t feature, double scale, double shift
 ) noexcept nogil:
-    """Lay the slots of a column where its values are now, or move rows that are still kept."""
+    """Move the grid of a column to its values in other units, or the rows that are stored."""
     cdef Grid* grid = <Grid*>page + feature
     cdef double* x
     cdef Py_ssize_t row
@@ -220,7 +220,7 @@ cdef void move_grid(
 
 
 cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept nogil:
-    """Let the only y be in other units, for all who know of it but the last layer."""
+    """Convert all statistics of the only y to other units, but for the error-correction layer."""
     cdef double square = scale * scale
     cdef Py_ssize_t node, leaf, feature, place
     cdef NodeRecord* record
@@ -245,23 +245,24 @@ cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept
         tables.facts[feature].cost *= square
         tables.facts[feature].late_cost *= square
         if tables.split_encoded and tables.places[feature] >= 0:
-            # Splits go on reading what they read; only linear models read the levels.
+            # Split encodings do not change; only linear models read target encodings.
             rescale_terms(tables, feature, scale, 0.0)
             tables.encoding_weights[feature] /= scale
-        elif has_levels(tables, feature):
+        elif has_encodings(tables, feature):
             rescale_column(tables, feature, scale, 0.0)
-    rescale_levels(tables, scale)
+    rescale_encodings(tables, scale)
     if tables.tracking:
-        for place in range(tables.notes.room if tables.notes.count > 0 else 0):
-            rescale_note(
-                <TreeNote*>(tables.notes.contents + place * tables.notes.width), scale, shift
+        for place in range(tables.pending.room if tables.pending.count > 0 else 0):
+            rescale_pending(
+                <PendingPrediction*>(tables.pending.contents + place * tables.pending.width),
+                scale, shift,
             )
 
 
 cdef void rescale_leaf(
     TreeTables tables, Py_ssize_t leaf, double scale, double shift
 ) noexcept nogil:
-    """Let a leaf know y in other units."""
+    """Convert the statistics of a leaf to other units of y."""
     cdef LeafRecord* record = tables.leaves + leaf
     cdef double square = scale * scale
     cdef Py_ssize_t place
@@ -273,7 +274,7 @@ cdef void rescale_leaf(
     record.part.residual_m2 *= square
     for place in range(EXPERTS):
         record.part.errors[place] *= square
-        record.part.said[place] *= square
+        record.part.issued_errors[place] *= square
     if tables.linear:
         for place in range(RATES * terms_of(tables.features)):
             tables.models[leaf][place] *= scale
@@ -282,7 +283,7 @@ cdef void rescale_leaf(
 
 
 cdef void rescale_sums(TreeTables tables, double* page, double scale) noexcept nogil:
-    """Let slots, and rows that are still kept, know y in other units."""
+    """Convert slots, and stored rows, to other units of y."""
     cdef Grid* grid = <Grid*>page
     cdef Slot* slots = <Slot*>(grid + tables.features)
     cdef KeptRow* kept
@@ -302,9 +303,9 @@ cdef inline void rescale_slot(Slot* slot, double scale) noexcept nogil:
     slot.residual *= scale
 
 
-cdef void rescale_levels(TreeTables tables, double scale) noexcept nogil:
-    """Let categories know y in other units; their levels are measured from the first y."""
-    cdef double* many = tables.many_levels
+cdef void rescale_encodings(TreeTables tables, double scale) noexcept nogil:
+    """Convert target encodings, which are measured from the first y, to other units."""
+    cdef double* many = tables.many_encodings
     cdef Py_ssize_t feature, place
     if tables.has_categories:
         for place in range(CATEGORIES * tables.features):
@@ -317,26 +318,26 @@ cdef void rescale_levels(TreeTables tables, double scale) noexcept nogil:
             many += 2 * (HEAD + tables.places[feature])
 
 
-cdef void rescale_note(TreeNote* note, double scale, double shift) noexcept nogil:
-    """Let what was said have been said in other units."""
-    cdef CorrectedPrediction* saying = &note.saying
+cdef void rescale_pending(PendingPrediction* pending, double scale, double shift) noexcept nogil:
+    """Convert a pending prediction to other units."""
+    cdef CorrectedPrediction* corrected = &pending.corrected
     cdef Py_ssize_t place
-    saying.model = scale * saying.model + shift
-    saying.prediction = scale * saying.prediction + shift
+    corrected.model = scale * corrected.model + shift
+    corrected.prediction = scale * corrected.prediction + shift
     for place in range(LEVELS):
-        saying.distances.level[place] = scale * saying.distances.level[place] + shift
-        saying.distances.beyond[place] *= scale
+        corrected.distances.level[place] = scale * corrected.distances.level[place] + shift
+        corrected.distances.beyond[place] *= scale
     for place in range(TERMS):
-        saying.terms[place] *= scale
+        corrected.terms[place] *= scale
     for place in range(CANDIDATES):
-        saying.candidates[place] = scale * saying.candidates[place] + shift
-    note.origin = scale * note.origin + shift
+        corrected.candidates[place] = scale * corrected.candidates[place] + shift
+    pending.origin = scale * pending.origin + shift
     for place in range(EXPERTS):
-        note.experts[place] *= scale
+        pending.experts[place] *= scale
 
 
 def in_other_units(TreeTables tables not None, Py_ssize_t feature, double scale, double shift):
-    """Let a column, or y (-1), be in other units, if all stays within bounds; whether it does."""
+    """Convert a column, or y (-1), to other units, if all stays within bounds; return whether."""
     if not -(tables.targets == 1) <= feature < tables.features or not tables.slots:
         raise IndexError(feature)
     if feature < 0:

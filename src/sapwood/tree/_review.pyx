@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from sapwood.observers._rows cimport PROTOTYPE, WEIGHT
 from sapwood.observers._store cimport Store
-from sapwood.tree._levels cimport HEAD, MOST_PRIOR, REPEATS
+from sapwood.tree._target_encoding cimport HEAD, MOST_PRIOR, REPEATS
 from sapwood.tree._model cimport PRIOR
 from sapwood.tree._records cimport (
     CATEGORIES, RATES, SQUARE_TERMS, centres_at, covariance_at, scales_at, terms_of,
@@ -20,7 +20,7 @@ from sapwood.tree._watch cimport Grid, Slot, slot_at
 cdef double TOLERATED_SCALE = 2.0
 cdef double USELESS_SCALE = 16.0
 # So it is where a variance, of the coefficient or of the constant, would leave these bounds: beyond
-# them it says nothing, and rows of large weight would make rounding errors of the rest.
+# them it has no information, and rows of large weight would turn the rest into rounding errors.
 cdef double LEAST_VARIANCE = 1e-30
 cdef double MOST_VARIANCE = 1e3
 cdef double MOST_OF_CONSTANT = 1e6
@@ -95,7 +95,7 @@ cdef Scale scale_of_category(
     cdef const Slot* slots = tables.slots_of(leaf, feature)
     cdef const double* gaps = tables.gaps_of(leaf, feature) + target
     cdef const double* levels = (
-        tables.levels + tables.level_doubles * target + 2 * CATEGORIES * feature
+        tables.levels + tables.encoding_doubles * target + 2 * CATEGORIES * feature
     )
     cdef Py_ssize_t code
     cdef double weight
@@ -108,15 +108,15 @@ cdef Scale scale_of_category(
     return scale_of_places(&places)
 
 
-cdef Scale scale_of_levels(
+cdef Scale scale_of_encodings(
     TreeTables tables, Py_ssize_t feature, Py_ssize_t target
 ) noexcept nogil:
-    """Mean and deviation of the levels of a target over all rows, as leaves do not watch by them.
+    """Mean and deviation of the encodings of a target over all rows, as leaves have no bins of
+    them.
 
-    Of the variance of y, that between categories; but at least as much as levels of nothing but
-    noise have.
+    The deviation is that between categories, but at least that of encodings of pure noise.
     """
-    cdef const double* levels = tables.many_levels + tables.level_doubles * target
+    cdef const double* levels = tables.many_encodings + tables.encoding_doubles * target
     cdef double row_weight = tables.weight / tables.rows if tables.rows > 0.0 else 1.0
     cdef double between
     cdef Py_ssize_t each
@@ -148,7 +148,7 @@ cdef int find_scale(
     if tables.is_category[feature]:
         scale[0] = scale_of_category(tables, leaf, feature, target)
     elif tables.split_encoded and tables.places[feature] >= 0:
-        scale[0] = scale_of_levels(tables, feature, target)
+        scale[0] = scale_of_encodings(tables, feature, target)
     elif tables.slots == 0:
         with gil:
             scale[0] = scale_of_observer(store_of(tables, leaf, feature))
@@ -177,9 +177,9 @@ def review(TreeTables tables not None, Py_ssize_t leaf):
 cdef int review_leaf(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     """Bring the scales of a leaf's model, and the grids that it watches by, up to its rows.
 
-    What a few rows of one region say of a scale is not worth a change: scales are found while the
-    tree is one leaf, and then only in leaves of many rows, or where a feature that was constant
-    or missing has come to be spread out. To do it twice is the same as to do it once.
+    A few rows of one region are no evidence for another scale. Scales are computed while the tree
+    is one leaf, and later only in leaves of many rows, or where a feature that was constant or
+    missing has become spread out. A second call has no effect.
     """
     cdef Py_ssize_t feature, model
     cdef bint rescaling = tables.linear and (
@@ -248,8 +248,8 @@ cdef void rescale(
 ) noexcept nogil:
     """Standardise a feature by another centre and scale, predicting the same as before.
 
-    Where the old ones were useless, the coefficient was too, and is forgotten; what it says at the
-    new centre becomes the constant's.
+    Where the old ones were useless, the coefficient was too, and is reset; its contribution at the
+    new centre is added to the constant.
     """
     cdef double* page = model_of(tables.models[leaf], tables.features, tables.separate, model)
     cdef double* old_centre = page + centres_at(tables.features) + feature
@@ -280,7 +280,7 @@ cdef bint stays_credible(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model, double move,
     double stretch,
 ) noexcept nogil:
-    """Whether a coefficient and its variance still say something afterwards."""
+    """Whether a coefficient and its variance stay within their bounds."""
     cdef const double* covariance = covariance_of(tables, leaf, model)
     cdef Py_ssize_t terms = terms_of(tables.features)
     cdef bint is_square = terms <= SQUARE_TERMS
@@ -300,7 +300,7 @@ cdef inline double* covariance_of(
     )
 
 
-cdef inline Py_ssize_t sharing(TreeTables tables) noexcept nogil:
+cdef inline Py_ssize_t targets_that_share(TreeTables tables) noexcept nogil:
     """How many targets share a covariance."""
     return 1 if tables.separate else tables.targets
 
@@ -308,7 +308,7 @@ cdef inline Py_ssize_t sharing(TreeTables tables) noexcept nogil:
 cdef bint constant_stays_credible(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model, double move
 ) noexcept nogil:
-    """Whether the constant and its variance still say something after `move_constant`."""
+    """Whether the constant and its variance stay within their bounds after `move_constant`."""
     cdef const double* covariance = covariance_of(tables, leaf, model)
     cdef Py_ssize_t terms = terms_of(tables.features)
     cdef double variance = covariance[0]
@@ -326,7 +326,7 @@ cdef double largest_coefficient(
     """Of the models that forget at different rates, of all targets that share a covariance."""
     cdef double largest = 0.0
     cdef Py_ssize_t rate, place
-    for place in range(sharing(tables)):
+    for place in range(targets_that_share(tables)):
         for rate in range(RATES):
             largest = max(
                 largest, fabs(coefficients_at(tables, leaf, model, place)[RATES * term + rate])
@@ -341,7 +341,7 @@ cdef void move_constant(
     cdef double* covariance = covariance_of(tables, leaf, model)
     cdef double* coefficients
     cdef Py_ssize_t terms = terms_of(tables.features), i, rate, place
-    for place in range(sharing(tables)):
+    for place in range(targets_that_share(tables)):
         coefficients = coefficients_at(tables, leaf, model, place)
         for rate in range(RATES):
             coefficients[rate] += move * coefficients[RATES * term + rate]
@@ -359,7 +359,7 @@ cdef void stretch_variable(
     """Models and their covariance for z' = z / stretch."""
     cdef double* covariance = covariance_of(tables, leaf, model)
     cdef Py_ssize_t terms = terms_of(tables.features), i, rate, place
-    for place in range(sharing(tables)):
+    for place in range(targets_that_share(tables)):
         for rate in range(RATES):
             coefficients_at(tables, leaf, model, place)[RATES * term + rate] *= stretch
     if terms > SQUARE_TERMS:
@@ -379,7 +379,7 @@ cdef void forget_variable(
     cdef Py_ssize_t terms = terms_of(tables.features), i, rate, place
     if constant_stays_credible(tables, leaf, term, model, move):
         move_constant(tables, leaf, term, model, move)
-    for place in range(sharing(tables)):
+    for place in range(targets_that_share(tables)):
         for rate in range(RATES):
             coefficients_at(tables, leaf, model, place)[RATES * term + rate] = 0.0
     if terms > SQUARE_TERMS:

@@ -3,16 +3,16 @@
 from libc.stdint cimport int64_t
 
 from sapwood.corrector._layer cimport LayerState
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.rows._dict_row cimport FeatureTable, Gaps
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._tables cimport TargetRecords, TreeTables
 
-cdef class Relay:
+cdef class TreeMigration:
     cdef TreeTables tables
     cdef Columns columns      # None if all that depends on the features stays
-    cdef bint is_relaid       # whether the layout of pages changes
+    cdef bint changes_layout       # whether the layout of pages changes
     cdef Pages model_table
     cdef Pages watch_table
     cdef double* spare_model  # for a child, if the first row makes its leaf split
@@ -25,7 +25,7 @@ cdef class Relay:
     cdef TargetRecords records  # None if there are as many targets as before; so are these:
     cdef object layer_table
     cdef LayerState* layer
-    cdef Notes notes
+    cdef PendingPredictions pending
     cdef object stopping      # an array of bool: which leaves stop watching
     cdef const unsigned char[::1] stops
     cdef int64_t name_bytes

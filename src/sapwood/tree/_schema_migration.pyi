@@ -3,11 +3,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.rows._dict_row import FeatureTable, Gaps
 from sapwood.tree._tables import TreeTables
 
-class Relay:
+class TreeMigration:
     def __init__(
         self,
         tables: TreeTables,
@@ -16,13 +16,17 @@ class Relay:
         name_bytes: int,
         stopping: NDArray[np.bool_] | None,
         targets: int,
-        notes: Notes | None = None,
+        pending: PendingPredictions | None = None,
         may_split: NDArray[np.bool_] | None = None,
         keeps_trial: bool = True,
     ) -> None: ...
 
 class SchemaMigration:
     def __init__(
-        self, features: FeatureTable, known: Any, relays: list[Relay], gaps: Gaps | None = None
+        self,
+        features: FeatureTable,
+        known: Any,
+        relays: list[TreeMigration],
+        gaps: Gaps | None = None,
     ) -> None: ...
     def commit_now(self) -> None: ...

@@ -8,11 +8,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from sapwood.corrector._layer cimport LayerState
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport FeatureTable, Gaps
 from sapwood.tree._column_tables cimport Columns, clear_watch
-from sapwood.tree._levels cimport HEAD
+from sapwood.tree._target_encoding cimport HEAD
 from sapwood.tree._memory cimport promised_bytes, used_bytes
 from sapwood.tree._pages cimport Pages, give_back
 from sapwood.tree._records cimport (
@@ -25,11 +25,11 @@ from sapwood.tree._watch cimport Grid, Slot, slot_at
 
 from sapwood.corrector._layer import fresh_layer
 from sapwood.rows.column import UNKNOWN
-from sapwood.tree._column_tables import are_separate, encoding_rows, level_rows
+from sapwood.tree._column_tables import are_separate, encoding_rows, encoding_table_rows
 from sapwood.tree._tables import fresh_targets
 
 
-cdef class Relay:
+cdef class TreeMigration:
     """What a tree becomes with another set of features.
 
     Parameters
@@ -37,10 +37,10 @@ cdef class Relay:
     tables : TreeTables
         Of the tree, which stays as it is until `commit`.
     is_category : array of bool
-        Of each feature that there is going to be whether it is a category of few; those that there
-        are come first.
+        Of each feature that there is going to be whether it is a low-cardinality category; those
+        that there are come first.
     places : array of int
-        For how many codes a category of many has places; -1 for other features.
+        For how many codes a high-cardinality category has places; -1 for other features.
     name_bytes : int
         What the names of features and categories will occupy.
     stopping : array of bool, optional
@@ -48,8 +48,9 @@ cdef class Relay:
         changes but names.
     targets : int
         Columns of y; another number than before only if the tree has learned nothing.
-    notes : Notes, optional
-        For so many targets, if their number is another one and the tree has a last layer.
+    pending : PendingPredictions, optional
+        A store for the new number of targets, if it changes and the tree has an error-correction
+        layer.
     may_split : array of bool, optional
         Of each feature that there is going to be whether leaves may split on it; all by default.
     keeps_trial : bool
@@ -58,7 +59,7 @@ cdef class Relay:
 
     def __init__(
         self, TreeTables tables not None, is_category, places, int64_t name_bytes, stopping,
-        Py_ssize_t targets, Notes notes=None, may_split=None, bint keeps_trial=True,
+        Py_ssize_t targets, PendingPredictions pending=None, may_split=None, bint keeps_trial=True,
     ):
         cdef Columns old = tables.columns
         cdef double[::1] layer
@@ -71,22 +72,23 @@ cdef class Relay:
             raise ValueError("there is not one entry for each leaf")
         if targets != tables.targets and tables.rows > 0.0:
             raise ValueError("a tree that has learned cannot have another number of targets")
-        self.is_relaid = targets != tables.targets or not np.array_equal(
+        self.changes_layout = targets != tables.targets or not np.array_equal(
             is_category, old.is_category
         ) or tables.separate != are_separate(is_category, places, targets)
-        if not self.is_relaid and np.array_equal(places, old.place_table):
+        if not self.changes_layout and np.array_equal(places, old.place_table):
             return
         self.columns = Columns(
-            is_category, tables.slots, places, levels_for(old, places, targets), old.known_facts,
-            old.known_samples, old.unit_table, targets, may_split,
+            is_category, tables.slots, places, target_encodings_for(old, places, targets),
+            old.known_facts, old.known_samples, old.unit_table, targets, may_split,
             encodings_for(old, places, targets),
         )
         if targets == tables.targets:
             self.columns.set_costs(old.known_costs)
-        if not self.is_relaid:
+        if not self.changes_layout:
             return
         if tables.trial.leaf >= 0:
-            # What becomes a category of many is divided in another way than on trial.
+            # A feature that becomes a high-cardinality category is split in another way than on
+            # trial.
             self.ends_trial |= (
                 self.columns.kinds[tables.trial.feature] != old.kinds[tables.trial.feature]
             )
@@ -95,7 +97,7 @@ cdef class Relay:
             if tables.tracking:
                 layer = np.tile(fresh_layer(), targets)
                 self.layer_table, self.layer = layer.base, <LayerState*>&layer[0]
-                self.notes = notes
+                self.pending = pending
         self.model_table = Pages(
             models_size(self.columns.features, targets, self.columns.separate)
             if tables.linear
@@ -198,7 +200,7 @@ cdef class Relay:
             for leaf in range(tables.leaf_count):
                 if self.stops[leaf]:
                     tables.stop_watching(leaf)
-        if self.is_relaid:
+        if self.changes_layout:
             tables.model_table.swap(self.model_table)
             tables.watch_table.swap(self.watch_table)
             tables.models, tables.watches = tables.model_table.at, tables.watch_table.at
@@ -209,8 +211,8 @@ cdef class Relay:
                 tables.use_targets(self.records)
             if self.layer_table is not None:
                 tables.layer_table, tables.layer = self.layer_table, self.layer
-                self.notes.unrecorded = min(tables.notes.unrecorded, self.notes.most)
-                tables.notes, self.notes = self.notes, tables.notes
+                self.pending.unrecorded = min(tables.pending.unrecorded, self.pending.most)
+                tables.pending, self.pending = self.pending, tables.pending
             tables.drop_spares()
             tables.spare_model, self.spare_model = self.spare_model, NULL
             tables.spare_watch, self.spare_watch = self.spare_watch, NULL
@@ -230,13 +232,13 @@ cdef class Relay:
             tables.bound = used_bytes(tables) + promised_bytes(tables)
 
 
-def levels_for(Columns old not None, places, Py_ssize_t targets):
-    """Return the levels of some features for other places, of each target."""
-    levels = np.zeros((targets, level_rows(places), 2))
+def target_encodings_for(Columns old not None, places, Py_ssize_t targets):
+    """Return the target encodings of some features for other places, of each target."""
+    levels = np.zeros((targets, encoding_table_rows(places), 2))
     if targets == old.targets:  # otherwise nothing was learned
-        before = old.level_table.reshape(targets, -1, 2)
+        before = old.encoding_table.reshape(targets, -1, 2)
         for target in range(targets):
-            copy_levels(old, before[target], places, levels[target])
+            copy_target_encodings(old, before[target], places, levels[target])
     return levels.reshape(-1, 2)
 
 
@@ -244,7 +246,7 @@ def encodings_for(Columns old not None, places, Py_ssize_t targets):
     """Return by which numbers splits read some features with other places, and their weights.
 
     None if they do not, or nothing is known. A tree of one target that was taken out of one of
-    several reads what becomes a category of many only later by its own levels.
+    several reads what becomes a high-cardinality category only later by its own levels.
     """
     if not old.split_encoded or targets != old.targets:
         return None
@@ -264,11 +266,11 @@ def encodings_for(Columns old not None, places, Py_ssize_t targets):
     return found, weights
 
 
-def copy_levels(Columns old not None, before, places, levels):
-    """Copy the levels of one target to those of some features with other places.
+def copy_target_encodings(Columns old not None, before, places, levels):
+    """Copy the encodings of one target to those of some features with other places.
 
-    A category of few that has become one of many keeps the levels of its codes. That of all others,
-    which files of old have, belongs to none of them, but to the mean of all.
+    A category that has become a high-cardinality one keeps the means of its codes. The code of all
+    other categories, which older files have, belongs to none of them, but to the overall mean.
     """
     at = CATEGORIES * len(old.place_table)
     own = CATEGORIES * len(places)
@@ -296,7 +298,7 @@ cdef void list_codes(TreeTables tables) noexcept nogil:
     """
     cdef Py_ssize_t node
     cdef NodeRecord* split
-    if not tables.has_many:
+    if not tables.has_encoded:
         return
     for node in range(tables.node_count):
         split = tables.nodes + node
@@ -340,7 +342,7 @@ cdef void copy_watch(
         count = old.slot_starts[feature + 1] - old_start
         if old.kinds[feature] == new.kinds[feature]:
             (<Grid*>target)[feature] = (<const Grid*>source)[feature]
-        else:  # it was missing in all rows so far, or becomes a category of many
+        else:  # it was missing so far, or becomes a high-cardinality category
             old_start += count - 1
             new_start = new.slot_starts[feature + 1] - 1
             count = 1
@@ -371,7 +373,7 @@ cdef class SchemaMigration:
         That the rows were read by.
     known : KnownFeatures
         What is known of them from now on.
-    relays : list of Relay
+    relays : list of TreeMigration
         What the trees become.
     gaps : Gaps, optional
         How often columns were missing once the rows are learned, if that is news.
@@ -395,7 +397,7 @@ cdef class SchemaMigration:
 
     cdef void commit(self) noexcept:
         """Let all of it be so; nothing else runs in between."""
-        cdef Relay relay
+        cdef TreeMigration relay
         for relay in self.relays:
             relay.commit()
         self.features.known = self.known

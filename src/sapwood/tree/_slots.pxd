@@ -74,7 +74,8 @@ cdef inline void watch_row(
 cdef inline void observe_row(
     TreeTables tables, Py_ssize_t leaf, const double* row, const double* both, double w
 ) noexcept nogil:
-    """Let observers see y and residual of the only target, for which `make_ready` has made room."""
+    """Let observers see y and residual of the only target, for which `reserve_for_row` has made
+    room."""
     cdef Py_ssize_t feature
     for feature in range(tables.features):
         if tables.found[feature] == NULL:

@@ -251,7 +251,7 @@ cdef void start_target(
     own.weight = max(side.weight, 0.0)
     for expert in range(EXPERTS):
         child.errors[expert] = INHERITED_ERROR * parent.errors[expert]
-        child.said[expert] = INHERITED_ERROR * parent.said[expert]
+        child.issued_errors[expert] = INHERITED_ERROR * parent.issued_errors[expert]
     child.origin = parent.origin
     child.mean = parent.mean
     child.mean_weight = min(parent.mean_weight, MOST_INHERITED)

@@ -3,16 +3,16 @@
 from libc.stdint cimport int64_t
 
 from sapwood.corrector._layer cimport LayerRules, LayerState
-from sapwood.corrector._pending cimport Notes
+from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord, Trial
-from sapwood.tree._sharing cimport Sharing
+from sapwood.tree._lock cimport ModelLock
 from sapwood.tree._target_records cimport (
     TargetCost, TargetLeaf, TargetNode, TargetStream, TargetTrial,
 )
-from sapwood.tree._units cimport ColumnUnits, UnitChange, Unrest
+from sapwood.tree._units cimport ColumnUnits, UnitChange, UnitDetection
 from sapwood.tree._watch cimport Grid, Slot
 
 
@@ -53,16 +53,16 @@ cdef class TreeTables:
     cdef readonly Py_ssize_t targets   # columns of y
     cdef readonly bint linear          # whether leaves have linear models
     cdef readonly bint averaging       # whether they have the mean as an expert
-    cdef readonly bint tracking        # whether it has a last layer, and remembers what it said
+    cdef readonly bint tracking        # whether it has an error-correction layer
     cdef readonly Py_ssize_t node_count
     cdef readonly Py_ssize_t leaf_count
-    cdef readonly Py_ssize_t pending   # a leaf whose decision memory did not suffice for, or -1
+    cdef readonly Py_ssize_t undecided   # a leaf whose decision memory did not suffice for, or -1
     cdef readonly double weight        # learned so far
     cdef readonly double rows
     cdef readonly double first         # y, and the range of y
     cdef readonly double low
     cdef readonly double high
-    cdef readonly double usual         # faded mean of the squared errors
+    cdef readonly double usual         # exponentially weighted mean of the squared errors
     cdef double next_sample            # the row that is sampled next; see _columns.pxd
     cdef readonly double ranked_at     # rows that had been learned when leaves were last ranked
     cdef readonly double measure_at    # with how many rows observers have to be measured again
@@ -71,13 +71,13 @@ cdef class TreeTables:
 
     cdef readonly object node_table
     cdef readonly object leaf_table
-    cdef readonly object layer_table   # the last layer: a LayerState; empty if there is none
-    cdef readonly Notes notes          # of what it said; None if there is no last layer
+    cdef readonly object layer_table   # the error-correction layer: a LayerState; empty without one
+    cdef readonly PendingPredictions pending          # None without an error-correction layer
     cdef readonly object target_stream_table  # of several targets; None if there is one:
     cdef readonly object target_leaf_table    # a row for each target of each leaf
     cdef readonly object target_node_table    # and of each node
     cdef readonly object target_trial_table   # of the split on trial
-    cdef readonly object unrest_table  # see _units.pxd
+    cdef readonly object unit_detection_table  # see _units.pxd
     cdef readonly object change_table
     cdef readonly object observing     # makes the observers of a leaf
     cdef readonly tuple no_splits      # the names of features that no leaf splits on
@@ -99,11 +99,11 @@ cdef class TreeTables:
     cdef int* is_category              # of `columns`, as all to the end of this paragraph
     cdef int* may_split
     cdef bint has_categories
-    cdef bint has_many
+    cdef bint has_encoded
     cdef Py_ssize_t* places
     cdef double* room
-    cdef double* many_levels
-    cdef Py_ssize_t level_doubles
+    cdef double* many_encodings
+    cdef Py_ssize_t encoding_doubles
     cdef bint split_encoded
     cdef double* split_encodings
     cdef double* encoding_weights
@@ -123,7 +123,7 @@ cdef class TreeTables:
     cdef TargetLeaf* target_leaves
     cdef TargetNode* target_nodes
     cdef TargetTrial* target_trials
-    cdef Unrest* unrest                # of `unrest_table`
+    cdef UnitDetection* detection                # of `unit_detection_table`
     cdef UnitChange* changes           # of `change_table`, in a ring
     cdef readonly bint watching_units         # whether it follows changes of units
     cdef bint alert                    # whether every row is looked at for that
@@ -136,7 +136,7 @@ cdef class TreeTables:
     cdef Trial trial                   # of a split; see _trial.pyx
     cdef double* trial_pages[2]        # what its sides watch; NULL if there is none
     cdef Ranked* ranking               # room to rank the leaves, if `max_bytes` is given
-    cdef Sharing sharing
+    cdef ModelLock access
 
     cdef int check_width(self, Py_ssize_t width, Py_ssize_t features) except -1
     cdef void use_columns(self, Columns columns) noexcept
@@ -147,7 +147,7 @@ cdef class TreeTables:
     cdef void drop_spares(self) noexcept nogil
     cdef bint get_trial_pages(self) noexcept nogil
     cdef void end_trial(self) noexcept nogil
-    cdef void restart_leaf(self, Py_ssize_t leaf, double review) noexcept nogil
+    cdef void restart_statistics(self, Py_ssize_t leaf, double review) noexcept nogil
     cdef void stop_watching(self, Py_ssize_t leaf) noexcept nogil
     cdef void put_watchers(self, Py_ssize_t leaf, Watchers watchers) noexcept
     cdef TargetLeaf* target_leaf(self, Py_ssize_t leaf, Py_ssize_t target) noexcept nogil

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.observers.base import TableObserver
 from sapwood.tree._column_tables import Columns
 from sapwood.tree.leaf_observers import LeafObservers
@@ -39,7 +39,7 @@ class TreeTables:
     tracking: bool
     node_count: int
     leaf_count: int
-    pending: int
+    undecided: int
     weight: float
     rows: float
     first: float
@@ -53,10 +53,10 @@ class TreeTables:
     node_table: NDArray[Any]
     leaf_table: NDArray[Any]
     layer_table: NDArray[np.float64]
-    unrest_table: NDArray[Any]
+    unit_detection_table: NDArray[Any]
     change_table: NDArray[Any]
     watching_units: bool
-    notes: Notes | None
+    pending: PendingPredictions | None
     target_stream_table: NDArray[Any]
     target_leaf_table: NDArray[Any]
     target_node_table: NDArray[Any]
@@ -69,7 +69,7 @@ class TreeTables:
         observing: LeafObservers,
         linear: bool,
         averaging: bool,
-        notes: Notes | None,
+        pending: PendingPredictions | None,
         growth: NDArray[Any],
         memory: NDArray[Any],
         name_bytes: int,
@@ -86,7 +86,7 @@ class TreeTables:
     @property
     def first_review(self) -> float: ...
     @property
-    def level_table(self) -> NDArray[np.float64]: ...
+    def encoding_table(self) -> NDArray[np.float64]: ...
     @property
     def has_trial(self) -> bool: ...
     @property
@@ -102,8 +102,8 @@ class TreeTables:
     @property
     def observers(self) -> list[list[TableObserver] | None]: ...
     def set_layer(self, layer: NDArray[np.float64]) -> None: ...
-    def set_unrest(self, unrest: NDArray[Any], changes: NDArray[Any]) -> None: ...
-    def stop_minding(self) -> None: ...
+    def set_unit_detection(self, detection: NDArray[Any], changes: NDArray[Any]) -> None: ...
+    def stop_watching_units(self) -> None: ...
     def set_stream(
         self,
         rows: float,
@@ -124,7 +124,7 @@ class TreeTables:
         node_count: int,
         leaf_count: int,
         records: TargetRecords | None = None,
-        notes: Notes | None = None,
+        pending: PendingPredictions | None = None,
     ) -> None: ...
     def set_leaf(
         self,
@@ -149,6 +149,6 @@ class TreeTables:
     def page_size(self) -> int: ...
     def model_place(self, target: int) -> tuple[int, int]: ...
     def unwatch(self, leaf: int) -> None: ...
-    def set_pending(self, leaf: int) -> None: ...
+    def set_undecided(self, leaf: int) -> None: ...
     def read_locked(self, read: Callable[..., T], *arguments: Any) -> T: ...
     def write_locked(self, learn: Callable[..., T], *arguments: Any) -> T: ...

@@ -14,17 +14,17 @@ from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
 )
-from sapwood.tree._sharing cimport Sharing, give_turn, take_turn
+from sapwood.tree._lock cimport ModelLock, end_learning, begin_learning
 from sapwood.tree._target_records cimport (
     gap_doubles, model_of, models_size, slot_doubles,
 )
 from sapwood.tree._units cimport (
-    BEYOND, MOST_CHANGES, ColumnUnits, UnitChange, Unrest,
+    BEYOND, MOST_CHANGES, ColumnUnits, UnitChange, UnitDetection,
 )
 from sapwood.tree._watch cimport most_kept, slot_at
 
 from sapwood.corrector._layer import fresh_layer
-from sapwood.tree._column_tables import GRID_DOUBLES, are_separate, level_rows
+from sapwood.tree._column_tables import GRID_DOUBLES, are_separate, encoding_table_rows
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     FACTS_RECORD,
@@ -36,7 +36,7 @@ from sapwood.tree.layout import (
     TARGET_TRIAL,
     TRIAL_RECORD,
     UNITS_RECORD,
-    UNREST_RECORD,
+    UNIT_DETECTION_RECORD,
 )
 
 
@@ -131,8 +131,8 @@ cdef class TreeTables:
         By what leaves watch their features.
     linear, averaging : bool
         Whether leaves predict by linear models, by the mean, or by both.
-    notes : Notes, optional
-        Remembers what was said, for a tree with a last layer.
+    pending : PendingPredictions, optional
+        Stores pending predictions, for a tree with an error-correction layer.
     growth, memory : records
         The rules, as in `sapwood.tree.growth` and `sapwood.tree.memory`.
     name_bytes : int
@@ -142,21 +142,21 @@ cdef class TreeTables:
     """
 
     def __cinit__(self):
-        self.pending = self.trial.leaf = -1
+        self.undecided = self.trial.leaf = -1
         self.targets = 1
-        self.sharing = Sharing()
+        self.access = ModelLock()
 
     def __init__(
-        self, observing, bint linear, bint averaging, Notes notes, growth, memory,
+        self, observing, bint linear, bint averaging, PendingPredictions pending, growth, memory,
         int64_t name_bytes, tuple no_splits,
     ):
         records = (
-            NODE_RECORD, LEAF_RECORD, TRIAL_RECORD, FACTS_RECORD, UNITS_RECORD, UNREST_RECORD,
-            CHANGE_RECORD,
+            NODE_RECORD, LEAF_RECORD, TRIAL_RECORD, FACTS_RECORD, UNITS_RECORD,
+            UNIT_DETECTION_RECORD, CHANGE_RECORD,
         )
         sizes = (
             sizeof(NodeRecord), sizeof(LeafRecord), sizeof(Trial), sizeof(ColumnFacts),
-            sizeof(ColumnUnits), sizeof(Unrest), sizeof(UnitChange),
+            sizeof(ColumnUnits), sizeof(UnitDetection), sizeof(UnitChange),
         )
         if tuple(each.itemsize for each in records) != sizes:
             raise RuntimeError("the records of kernels and tables differ")
@@ -164,13 +164,15 @@ cdef class TreeTables:
         self.slots = observing.slots
         self.linear = linear
         self.averaging = averaging
-        self.tracking, self.notes = notes is not None, notes
+        self.tracking, self.pending = pending is not None, pending
         self.name_bytes, self.no_splits = name_bytes, no_splits
         self.set_rules(growth, memory)
         self.layer_rules = layer_rules()
         self.set_layer(fresh_layer() if self.tracking else np.zeros(0))
         self.watching_units = self.slots > 0
-        self.set_unrest(np.zeros(1, UNREST_RECORD), np.zeros(MOST_CHANGES, CHANGE_RECORD))
+        self.set_unit_detection(
+            np.zeros(1, UNIT_DETECTION_RECORD), np.zeros(MOST_CHANGES, CHANGE_RECORD)
+        )
         self.set_tables(
             Columns(np.zeros(0, dtype=np.bool_), self.slots),
             np.zeros(table_room(1), NODE_RECORD),
@@ -183,7 +185,7 @@ cdef class TreeTables:
         cdef double[::1] view = model
         set_fresh_models(0, 1, False, &view[0])
         self.set_leaf(0, model if linear else None, np.zeros(0), self.fresh_observers())
-        self.restart_leaf(0, self.growth.first_review)
+        self.restart_statistics(0, self.growth.first_review)
 
     def __dealloc__(self):
         self.drop_spares()
@@ -233,23 +235,24 @@ cdef class TreeTables:
         self.layer_table = layer.base
         self.layer = <LayerState*>&layer[0] if self.tracking else NULL
 
-    def set_unrest(self, unrest not None, changes not None):
+    def set_unit_detection(self, detection not None, changes not None):
         """Take over what is known of a change of units, and those of the past."""
-        cdef unsigned char[::1] unrest_bytes = unrest.view(np.uint8)
+        cdef unsigned char[::1] detection_bytes = detection.view(np.uint8)
         cdef unsigned char[::1] change_bytes = changes.view(np.uint8)
-        if len(unrest_bytes) != sizeof(Unrest) or (
+        if len(detection_bytes) != sizeof(UnitDetection) or (
             len(change_bytes) != MOST_CHANGES * sizeof(UnitChange)
         ):
             raise ValueError("the unit change has another size than it should")
-        self.unrest_table, self.change_table = unrest, changes
-        self.unrest, self.changes = <Unrest*>&unrest_bytes[0], <UnitChange*>&change_bytes[0]
-        self.alert = self.unrest.stirred > 0.0
+        self.unit_detection_table, self.change_table = detection, changes
+        self.detection = <UnitDetection*>&detection_bytes[0]
+        self.changes = <UnitChange*>&change_bytes[0]
+        self.alert = self.detection.alert > 0.0
 
-    def stop_minding(self):
+    def stop_watching_units(self):
         """Follow no change of units from now on, nor one that has begun."""
         self.watching_units = self.alert = self.holding = False
         self.columns.unit_table["state"] = 0.0
-        self.unrest_table["phase"] = self.unrest_table["stirred"] = 0.0
+        self.unit_detection_table["phase"] = self.unit_detection_table["stirred"] = 0.0
 
     def set_stream(
         self, double rows, double weight, double first, double low, double high, double usual,
@@ -263,11 +266,11 @@ cdef class TreeTables:
 
     def set_tables(
         self, Columns columns, nodes, leaves, Py_ssize_t node_count, Py_ssize_t leaf_count,
-        TargetRecords records=None, Notes notes=None,
+        TargetRecords records=None, PendingPredictions pending=None,
     ):
         """Take over tables for some features; `set_leaf` is to follow for each leaf.
 
-        Records of several targets come with notes for as many, and `set_layer` is to follow.
+        Records of several targets come with pending for as many, and `set_layer` is to follow.
         """
         cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
         cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
@@ -281,7 +284,7 @@ cdef class TreeTables:
                 or len(records.leaves) != columns.targets * len(leaves)
             ):
                 raise IndexError("the records of targets do not fit the tables")
-            self.notes = notes
+            self.pending = pending
             self.use_targets(records)
         self.model_table = Pages(
             models_size(columns.features, columns.targets, columns.separate) if self.linear else 0,
@@ -310,8 +313,9 @@ cdef class TreeTables:
         cdef Py_ssize_t feature
         self.columns = columns
         self.features, self.has_categories = columns.features, columns.has_categories
-        self.has_many, self.places, self.room = columns.has_many, columns.places, columns.room
-        self.many_levels, self.level_doubles = columns.many_levels, columns.level_doubles
+        self.has_encoded, self.places, self.room = columns.has_encoded, columns.places, columns.room
+        self.many_encodings = columns.many_encodings
+        self.encoding_doubles = columns.encoding_doubles
         self.split_encoded = columns.split_encoded
         self.split_encodings = columns.split_encodings
         self.encoding_weights = columns.encoding_weights
@@ -338,9 +342,9 @@ cdef class TreeTables:
         self.target_trial_table, self.target_trials = records.trials, records.trial_records
 
     @property
-    def level_table(self):
+    def encoding_table(self):
         """The weight and the mean y of each category of each feature."""
-        return self.columns.level_table
+        return self.columns.encoding_table
 
     def set_leaf(self, Py_ssize_t leaf, model, watch, observers=None):
         """Give a leaf its pages, and what watches its numbers; None for what it does without."""
@@ -401,7 +405,7 @@ cdef class TreeTables:
             if self.linear
             else 0,
             GRID_DOUBLES * features + (slot_doubles(targets) + gap_doubles(targets)) * slots,
-            2 * targets * level_rows(places),
+            2 * targets * encoding_table_rows(places),
         )
 
     @property
@@ -578,7 +582,7 @@ cdef class TreeTables:
 
     # -- the records of leaves ----------------------------------------------------------------
 
-    cdef void restart_leaf(self, Py_ssize_t leaf, double review) noexcept nogil:
+    cdef void restart_statistics(self, Py_ssize_t leaf, double review) noexcept nogil:
         """Let a leaf count its rows from 0 again, as what it watches starts from nothing.
 
         It is to be reviewed after so many rows of the weight that rows have had so far.
@@ -616,11 +620,11 @@ cdef class TreeTables:
             raise IndexError(leaf)
         self.stop_watching(leaf)
 
-    def set_pending(self, Py_ssize_t leaf):
+    def set_undecided(self, Py_ssize_t leaf):
         """Restore that a leaf is yet to be decided on."""
         if not -1 <= leaf < self.leaf_count:
             raise IndexError(leaf)
-        self.pending = leaf
+        self.undecided = leaf
 
     # -- who may read or change them ----------------------------------------------------------
 
@@ -634,22 +638,22 @@ cdef class TreeTables:
 
         It is called from here so that no interrupt can come between its end and the release.
         """
-        self.sharing.begin_reading()
+        self.access.begin_reading()
         try:
             return read(*arguments)
         finally:
-            self.sharing.end_reading()
+            self.access.end_reading()
 
     def write_locked(self, learn, *arguments):
         """Return what a function returns, while which no other thread learns.
 
         Others may read until it calls `learn` of the kernel.
         """
-        take_turn(self.sharing)
+        begin_learning(self.access)
         try:
             return learn(*arguments)
         finally:
-            give_turn(self.sharing)
+            end_learning(self.access)
 
     # -- what was watched ---------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ cdef struct TargetStream:
     double first      # of its y; and their range
     double low
     double high
-    double usual      # faded mean of the squared errors
+    double usual      # exponentially weighted mean of the squared errors
     double mean       # of its y, from the first
     double m2
 
@@ -109,8 +109,8 @@ cdef struct TargetPrediction:
     double experts[EXPERTS]  # what the mean and the linear models predict, from the leaf's origin
     double unusual           # how unusual the row is; known when it is learned
     double tree              # what they predict together
-    CorrectedPrediction saying  # what the corrector makes of it; the prediction alone without one
-    double said[EXPERTS]     # what experts predicted when the row was predicted, when it is learned
+    CorrectedPrediction corrected  # of the error-correction layer, if there is one
+    double issued_experts[EXPERTS]  # issued predictions of experts, when it is learned
     double issued            # what is returned of the corrector's prediction
 
 
@@ -140,8 +140,8 @@ cdef inline Py_ssize_t row_doubles(
 cdef inline Py_ssize_t permuted_doubles(
     Py_ssize_t features, Py_ssize_t targets, bint separate
 ) noexcept nogil:
-    """Doubles to predict a row once more, as if it had other values: these, the same with levels of
-    categories of many, and room to work, of which one target needs no direction."""
+    """Doubles to predict a row with other values: the values, the encoded values, and a buffer,
+    which needs no direction for one target."""
     if targets == 1:
         return 4 * features + terms_of(features)
     return 3 * features + row_doubles(features, targets, separate)

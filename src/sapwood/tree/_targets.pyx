@@ -7,9 +7,9 @@ from sapwood.tree._update cimport learn_targets
 from sapwood.tree._watch cimport Grid
 
 
-def note_size(Py_ssize_t targets):
-    """Return how many doubles a note about several targets has."""
-    return note_doubles(targets)
+def pending_size(Py_ssize_t targets):
+    """Return how many doubles a pending prediction of several targets has."""
+    return pending_doubles(targets)
 
 
 cdef void learn_several(

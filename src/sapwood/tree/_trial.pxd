@@ -71,6 +71,6 @@ cdef inline void try_row(
 
 
 cdef int renew_trial(TreeTables tables) except -1 nogil
-cdef int go_on_trial(
+cdef int continue_trial(
     TreeTables tables, Py_ssize_t leaf, double merit, BestCut* cut, bint* is_shown
 ) except -1 nogil

@@ -27,10 +27,10 @@ from sapwood.tree._target_records cimport TargetTrial
 from sapwood.tree._watch cimport Grid
 
 
-cdef int go_on_trial(
+cdef int continue_trial(
     TreeTables tables, Py_ssize_t leaf, double merit, BestCut* cut, bint* is_shown
 ) except -1 nogil:
-    """Begin, judge or go on with a trial at a leaf that has no cut to make.
+    """Begin, evaluate or continue a trial at a leaf that has no split to make.
 
     Parameters
     ----------

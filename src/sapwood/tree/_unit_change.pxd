@@ -3,7 +3,7 @@
 from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._target_records cimport TargetPrediction
 
-cdef void mind_units(
+cdef void watch_units(
     TreeTables tables, const double* row, const double* y, const TargetPrediction* predictions,
-    bint is_odd, bint errs, bint is_sampled,
+    bint is_unusual, bint has_large_error, bint is_sampled,
 ) noexcept nogil

@@ -1,9 +1,7 @@
-"""Suspects are found, watched, and cleared or followed; the rules are those of _units.pxd.
+"""The steps of the detection of changes of units; _units.pxd has the rules.
 
-All trees that watch by slots follow changes of features; of y, those of one target that have an
-error-correction layer.
-
-Nothing here needs memory, or can fail: a row is learned with all that follows from it.
+Trees with slots detect changes of features; those with one target and an error-correction layer
+also detect changes of y. Nothing here allocates memory, or can fail.
 """
 
 from libc.math cimport fabs
@@ -16,8 +14,8 @@ from sapwood.tree._rescaling cimport (
 from sapwood.tree._units cimport (
     AT_REST, BEYOND, BOTH, CALM, CLOSE, COLLECTED, COLLECTING, ERRING, FIRST_PATIENCE,
     JOINING, KINDS, MOST_CHANGES, NEXT_TO, RUN, SCALE, SHIFT, STILL, UNIT_MEMORY, WEIGHED, WEIGHING,
-    ColumnUnits, UnitChange, Unrest, collect, find_map, is_better, is_beyond, is_cleared, is_close,
-    is_next_to, is_proved, is_told, largest_value, release, sample_value, suspect,
+    ColumnUnits, UnitChange, UnitDetection, collect, find_map, is_better, is_beyond, is_cleared,
+    is_close, is_next_to, is_proved, is_measured, largest_value, release, sample_value, suspect,
 )
 
 # The share of the error that a scale and a shift have to leave, to be preferred to either alone.
@@ -36,11 +34,11 @@ cdef inline bint watches_target(TreeTables tables) noexcept nogil:
     return tables.tracking and tables.targets == 1
 
 
-cdef void mind_units(
+cdef void watch_units(
     TreeTables tables, const double* row, const double* y, const TargetPrediction* predictions,
-    bint is_odd, bint errs, bint is_sampled,
+    bint is_unusual, bint has_large_error, bint is_sampled,
 ) noexcept nogil:
-    """Look at a row that was learned, as it came.
+    """Update the detection of changes of units with a row that was learned.
 
     Parameters
     ----------
@@ -48,35 +46,35 @@ cdef void mind_units(
         The row, with the y of each target.
     predictions
         Of the tree, before it was learned.
-    is_odd, errs, is_sampled
-        Why it is looked at: it is unusual, the error of what was said was large, or it is a sample;
-        or those before it call for it.
+    is_unusual, has_large_error, is_sampled
+        The reason of the call: the row is unusual, the error of its prediction was large, or it is
+        a sample; otherwise, rows before it are the reason.
     """
-    cdef Unrest* unrest = tables.unrest
+    cdef UnitDetection* detection = tables.detection
     cdef bint found = False, has_target = watches_target(tables)
     cdef double own = y[0] if has_target else 0.0
-    if unrest.phase != AT_REST:
+    if detection.phase != AT_REST:
         go_on(tables, row, own)
         return
-    if errs and has_target:
+    if has_large_error and has_target:
         found = finds_stillness(tables, own)
-        is_odd |= is_beyond(tables.units, own)
-    if is_odd or unrest.stirred > 0.0:
+        is_unusual |= is_beyond(tables.units, own)
+    if is_unusual or detection.alert > 0.0:
         found |= find_suspects(tables, row, own)
     if is_sampled and not found:
-        sample_error(unrest, error_of(tables, y, predictions))
+        sample_error(detection, error_of(tables, y, predictions))
         found = sample_all(tables, row, own)
     if found:
         begin(tables, own)
 
 
 cdef bint find_suspects(TreeTables tables, const double* row, double y) noexcept nogil:
-    """Count for how many rows columns have been odd; whether any is a suspect now."""
+    """Count unusual values of columns; return whether a column has become suspected."""
     cdef Py_ssize_t column
     cdef ColumnUnits* units
     cdef double x
     cdef bint found = False
-    tables.unrest.stirred = 0.0
+    tables.detection.alert = 0.0
     for column in range(tables.features + 1):
         units = tables.units + column
         x = row[column - 1] if column else y
@@ -86,7 +84,7 @@ cdef bint find_suspects(TreeTables tables, const double* row, double y) noexcept
             units.run = units.run + 1.0 if is_beyond(units, x) else 0.0
             units.still = units.still + 1.0 if units.still > 0.0 and is_next_to(units, x) else 0.0
         if units.run + units.still > 0.0:
-            tables.unrest.stirred = 1.0
+            tables.detection.alert = 1.0
         if tables.rows >= units.wait and (units.run >= RUN or units.still >= STILL):
             suspect(units, BEYOND if units.run >= RUN else CLOSE)
             found = True
@@ -94,39 +92,39 @@ cdef bint find_suspects(TreeTables tables, const double* row, double y) noexcept
 
 
 cdef bint finds_stillness(TreeTables tables, double y) noexcept nogil:
-    """Count for how many rows errors have been large; whether y has hardly moved meanwhile."""
-    cdef Unrest* unrest = tables.unrest
+    """Count large errors; return whether y has hardly moved meanwhile."""
+    cdef UnitDetection* detection = tables.detection
     cdef ColumnUnits* units = tables.units
-    if unrest.erred != tables.rows - 1.0:
-        unrest.run = unrest.steps = 0.0
-    if unrest.run > 0.0:
-        unrest.steps += fabs(y - unrest.level)
-    unrest.erred, unrest.level = tables.rows, y
-    unrest.run += 1.0
-    if unrest.run < ERRING:
+    if detection.erred != tables.rows - 1.0:
+        detection.run = detection.steps = 0.0
+    if detection.run > 0.0:
+        detection.steps += fabs(y - detection.level)
+    detection.erred, detection.level = tables.rows, y
+    detection.run += 1.0
+    if detection.run < ERRING:
         return False
-    unrest.run -= 1.0
+    detection.run -= 1.0
     if (
-        is_told(units)
+        is_measured(units)
         and tables.rows >= units.wait
-        and 0.0 < NEXT_TO * unrest.steps < unrest.run * units.step
+        and 0.0 < NEXT_TO * detection.steps < detection.run * units.step
     ):
         suspect(units, CLOSE)
         return True
-    unrest.run = unrest.steps = 0.0
+    detection.run = detection.steps = 0.0
     return False
 
 
-cdef inline void sample_error(Unrest* unrest, double error) noexcept nogil:
-    """Know one more error of the tree, if there is one."""
+cdef inline void sample_error(UnitDetection* detection, double error) noexcept nogil:
+    """Add an error of the tree, if there is one."""
     if error != error:
         return
-    unrest.errors += 1.0 if unrest.errors < UNIT_MEMORY else 0.0
-    unrest.error += (error * error - unrest.error) / unrest.errors
+    detection.errors += 1.0 if detection.errors < UNIT_MEMORY else 0.0
+    detection.error += (error * error - detection.error) / detection.errors
 
 
 cdef bint sample_all(TreeTables tables, const double* row, double y) noexcept nogil:
-    """Let all columns know their values; whether one of them has come to a near standstill."""
+    """Add a sample to all columns; return whether one of them hardly moves any more."""
     cdef Py_ssize_t column
     cdef ColumnUnits* units
     cdef double x
@@ -140,34 +138,34 @@ cdef bint sample_all(TreeTables tables, const double* row, double y) noexcept no
             continue
         if is_beyond(units, x):
             units.run = units.run if units.run > 0.0 else 1.0
-            tables.unrest.stirred = 1.0
+            tables.detection.alert = 1.0
             continue
         sample_value(units, x, fabs(x - units.last))
-        if tables.rows < units.wait or not is_told(units):
+        if tables.rows < units.wait or not is_measured(units):
             continue
         if is_close(units):
             suspect(units, CLOSE)
             found = True
         else:
-            # The next rows tell whether it has come to a standstill.
+            # The next rows show whether it hardly moves.
             units.still = units.still if units.still > 0.0 else 1.0
-            tables.unrest.stirred = 1.0
+            tables.detection.alert = 1.0
     return found
 
 
 cdef void begin(TreeTables tables, double y) noexcept nogil:
-    """Begin to watch suspects."""
-    cdef Unrest* unrest = tables.unrest
+    """Begin the detection."""
+    cdef UnitDetection* detection = tables.detection
     cdef Py_ssize_t kind
-    unrest.phase, unrest.stirred, unrest.level = COLLECTING, 1.0, y
-    unrest.rows = unrest.run = unrest.steps = unrest.as_is = unrest.in_force = 0.0
+    detection.phase, detection.alert, detection.level = COLLECTING, 1.0, y
+    detection.rows = detection.run = detection.steps = detection.as_is = detection.in_force = 0.0
     for kind in range(KINDS):
-        unrest.weighed[kind] = unrest.gain[kind] = unrest.square[kind] = 0.0
+        detection.weighed[kind] = detection.gain[kind] = detection.square[kind] = 0.0
     hold(tables)
 
 
 cdef void hold(TreeTables tables) noexcept nogil:
-    """Let values of suspects count as missing, if they are beyond their ranges."""
+    """Treat values of suspected columns beyond their ranges as missing."""
     cdef Py_ssize_t column
     tables.holding = False
     for column in range(1, tables.features + 1):
@@ -176,13 +174,13 @@ cdef void hold(TreeTables tables) noexcept nogil:
 
 
 cdef void go_on(TreeTables tables, const double* row, double y) noexcept nogil:
-    """Watch the suspects for one more row, and judge them when there were enough."""
-    cdef Unrest* unrest = tables.unrest
+    """Add a row to the detection, and decide after enough rows."""
+    cdef UnitDetection* detection = tables.detection
     cdef Py_ssize_t column, suspects = 0
     cdef ColumnUnits* units
     cdef double x
-    unrest.rows += 1.0
-    unrest.level += 0.4 * (y - unrest.level)
+    detection.rows += 1.0
+    detection.level += 0.4 * (y - detection.level)
     for column in range(tables.features + 1):
         units = tables.units + column
         if units.state == CALM:
@@ -191,25 +189,25 @@ cdef void go_on(TreeTables tables, const double* row, double y) noexcept nogil:
         if fabs(x) <= largest_value():
             collect(units, x)
         if is_cleared(units) or (
-            unrest.rows == COLLECTED and not may_have_changed(units)
+            detection.rows == COLLECTED and not may_have_changed(units)
         ):
             release(units, tables.rows)
             tables.turned = True
         suspects += units.state != CALM
-    if unrest.rows <= JOINING and find_suspects(tables, row, y):
+    if detection.rows <= JOINING and find_suspects(tables, row, y):
         suspects += 1
         tables.turned = True
-    unrest.stirred = 1.0
-    if suspects and unrest.rows == COLLECTED:
-        unrest.phase = WEIGHING
-    if suspects == 0 or unrest.rows == COLLECTED + WEIGHED:
+    detection.alert = 1.0
+    if suspects and detection.rows == COLLECTED:
+        detection.phase = WEIGHING
+    if suspects == 0 or detection.rows == COLLECTED + WEIGHED:
         end(tables)
     elif tables.turned:
         hold(tables)
 
 
 cdef bint may_have_changed(const ColumnUnits* units) noexcept nogil:
-    """Whether there is a map from what a column was to what it is."""
+    """Whether there is a map from old to new values of a column."""
     cdef double scale, shift
     cdef int kind
     for kind in range(KINDS):
@@ -219,35 +217,35 @@ cdef bint may_have_changed(const ColumnUnits* units) noexcept nogil:
 
 
 cdef void end(TreeTables tables) noexcept nogil:
-    """Follow what has proved to be better, or take all as it is."""
-    cdef Unrest* unrest = tables.unrest
+    """Apply the accepted change, if there is one, and end the detection."""
+    cdef UnitDetection* detection = tables.detection
     cdef double scale = 1.0, shift
-    cdef int best = SCALE if unrest.weighed[SCALE] <= unrest.weighed[SHIFT] else SHIFT
+    cdef int best = SCALE if detection.weighed[SCALE] <= detection.weighed[SHIFT] else SHIFT
     cdef Py_ssize_t column
-    if unrest.weighed[BOTH] < MORE * unrest.weighed[best]:
+    if detection.weighed[BOTH] < MORE * detection.weighed[best]:
         best = BOTH
     if tables.units[0].state != CALM and not find_map(tables.units, best, &scale, &shift):
         scale = 1.0
     if (
-        unrest.rows == COLLECTED + WEIGHED
-        and is_proved(unrest, best, scale)
+        detection.rows == COLLECTED + WEIGHED
+        and is_proved(detection, best, scale)
         and all_fit(tables, best)
     ):
         follow_all(tables, best)
-    elif unrest.rows == COLLECTED + WEIGHED and tables.units[0].state != CALM:
+    elif detection.rows == COLLECTED + WEIGHED and tables.units[0].state != CALM:
         catch_up(tables)
     for column in range(tables.features + 1):
         if tables.units[column].state != CALM:
             release(tables.units + column, tables.rows)
-    unrest.phase, unrest.stirred, unrest.rows, unrest.level = AT_REST, 0.0, 0.0, 0.0
+    detection.phase, detection.alert, detection.rows, detection.level = AT_REST, 0.0, 0.0, 0.0
     hold(tables)
 
 
 cdef void catch_up(TreeTables tables) noexcept nogil:
-    """Let the tree be where y is, which it was kept from learning, if that is plainly better."""
+    """Shift the tree to the new y, which it did not learn, if that is clearly better."""
     cdef double scale, shift, low = tables.low, high = tables.high
     if (
-        is_better(tables.unrest, SHIFT)
+        is_better(tables.detection, SHIFT)
         and find_map(tables.units, SHIFT, &scale, &shift)
         and fits_target(tables, scale, shift)
     ):
@@ -257,7 +255,7 @@ cdef void catch_up(TreeTables tables) noexcept nogil:
 
 
 cdef bint all_fit(TreeTables tables, int kind) noexcept nogil:
-    """Whether all stays within bounds if all suspects are followed."""
+    """Whether all numbers stay within bounds if the change is applied to all suspected columns."""
     cdef Py_ssize_t column
     cdef double scale, shift
     cdef const ColumnUnits* units
@@ -278,7 +276,7 @@ cdef bint all_fit(TreeTables tables, int kind) noexcept nogil:
 
 
 cdef void follow_all(TreeTables tables, int kind) noexcept nogil:
-    """Let the tree be in the units that its suspects have now."""
+    """Convert the tree to the new units of all suspected columns."""
     cdef Py_ssize_t column
     cdef double scale, shift
     for column in range(tables.features + 1):
@@ -297,14 +295,14 @@ cdef void follow_all(TreeTables tables, int kind) noexcept nogil:
 
 
 cdef void follow_target(TreeTables tables, double scale, double shift) noexcept nogil:
-    """Let y be in other units, as it was before rows of them came; the last layer begins anew."""
+    """Convert y to other units, and reset the error-correction layer."""
     cdef const ColumnUnits* units = tables.units
     tables.low = units.low if units.low < tables.first else tables.first
     tables.high = units.high if units.high > tables.first else tables.first
-    tables.usual = tables.unrest.error
-    tables.unrest.error *= scale * scale
+    tables.usual = tables.detection.error
+    tables.detection.error *= scale * scale
     rescale_target(tables, scale, shift)
-    start_layer(tables.layer, tables.layer_rules, tables.unrest.level)
+    start_layer(tables.layer, tables.layer_rules, tables.detection.level)
 
 
 cdef void remember(TreeTables tables, UnitChange change) noexcept nogil:

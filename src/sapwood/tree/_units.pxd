@@ -1,29 +1,29 @@
-"""Columns, or y, that come in other units from some row on: noticed, proved by errors, followed.
+"""Detection of changes of units, of columns and of y.
 
-A tree that watches by slots keeps of each number the range, the faded mean and variance and the
-usual step of a sample of its values, one row in SAMPLED; and so of y, if it has one target and an
-error-correction layer. Errors are those of the tree; of several targets, the root of the mean of
-squares as shares of each one's variance. A column is *suspected* if several
-rows in turn lie beyond twice its range, or if it has come to a near standstill: its steps have
-become far smaller than they were, or several rows are next to one sample; y also if it hardly moves
-any more while errors are large. Then there is *unrest*: for COLLECTED
-rows the mean and deviation of the new values are found. Values beyond the range count as missing
-meanwhile, and a y that is suspected as what the tree predicts, so that no leaf learns what it would
-have to forget; the prediction of y is then an exponentially weighted mean of few rows.
+A tree with slots keeps statistics of each numeric column: the range, the exponentially weighted
+mean and variance, and the usual step between samples, which are one row in SAMPLED. It keeps the
+same of y, if it has one target and an error-correction layer. Errors are those of the tree; with
+several targets, the root of the mean of squares as shares of each target's variance.
 
-What they may have become is one of KINDS: a multiple (SCALE), a shift (SHIFT), or both (BOTH); the
-nearest power of ten, and the roundest shift, are taken where they are as likely. For WEIGHED more
-rows each kind is tried: the tree predicts the rows as if the columns were read that way. The best
-kind is believed if its squared error is plainly below that of the tree as it is, as small as the
-tree usually errs, and no larger than what is said meanwhile. So no stream can look like a change of
-units that its labels do not agree with. Otherwise everything stays as it is, the range becomes that
-of all values, and the column is not suspected again for a while, each time for twice as long. A y
-that was doubted may just have moved: if rows are predicted plainly better with a shift, the tree is
-shifted, for what it was kept from learning.
+A column is *suspected* if several rows in a row are beyond twice its range, or if it hardly moves:
+its steps are far smaller than they were, or several rows are next to one sample. y is also
+suspected if it hardly moves while errors are large. Then *detection* begins. For COLLECTED rows the
+mean and deviation of the new values are computed. Meanwhile, values beyond the range count as
+missing, and a suspected y is replaced by the prediction of the tree, so that leaves learn nothing
+wrong. The prediction of y is then an exponentially weighted mean of few rows.
 
-When it is believed, the whole tree is told at once (`_rescaling.pyx`): cuts, scales, grids, means,
-coefficients and errors are what they would be had all rows come in the new units. The last layer
-starts over if y is another.
+A change is one of KINDS: a factor (SCALE), a shift (SHIFT), or both (BOTH). The nearest power of
+ten and the roundest shift are preferred where they are as likely. For WEIGHED more rows the tree
+predicts each row as if units had changed in each way. The best kind is accepted if its squared
+error is clearly below that of the unchanged tree, as small as usual, and not larger than that of
+the issued predictions. So a stream cannot imitate a change of units against its labels. Otherwise
+nothing changes, the range is extended to all values, and the column is not suspected for a while,
+each time for twice as long. A suspected y may just have moved: if a shift predicts rows clearly
+better, the tree is shifted by what it did not learn.
+
+An accepted change is applied to the whole tree at once (`_rescaling.pyx`): split points, scales,
+grids, means, coefficients and errors become what they would be had all rows been in the new units.
+The error-correction layer starts over if the units of y changed.
 """
 
 from libc.math cimport fabs
@@ -40,7 +40,7 @@ cdef enum:
     ERRING = 8         # rows in turn whose errors are large, while y hardly moves
     LARGE_ERROR = 4    # times the usual squared error
     FAR_OUT = 100      # times as unusual as rows of a leaf are, and a row is looked at
-    JOINING = 16       # rows of an unrest in which more columns may become suspects
+    JOINING = 16       # first rows of a detection, in which more columns may be suspected
     COLLECTED = 64
     WEIGHED = 64
     FIRST_PATIENCE = 1024
@@ -49,8 +49,8 @@ cdef enum:
 
 cdef enum:
     CALM = 0
-    CLOSE = 1          # a suspect whose steps are too small
-    BEYOND = 2         # a suspect whose values are too far away
+    CLOSE = 1          # suspected, as its steps are too small
+    BEYOND = 2         # suspected, as its values are too far away
 
 cdef enum:
     AT_REST = 0        # phases
@@ -86,10 +86,10 @@ cdef struct ColumnUnits:
     double bottom
     double top
 
-cdef struct Unrest:
-    # As UNREST_RECORD of layout.py.
+cdef struct UnitDetection:
+    # As UNIT_DETECTION_RECORD of layout.py.
     double phase
-    double stirred
+    double alert
     double rows
     double errors
     double error
@@ -112,23 +112,23 @@ cdef struct UnitChange:
 
 
 cdef inline double largest_value() noexcept nogil:
-    """Values beyond are not looked at, so that squares of all that follows stay doubles."""
+    """Larger values are ignored, so that all squares are finite."""
     return 1e100
 
 
-cdef inline bint is_told(const ColumnUnits* units) noexcept nogil:
-    """Whether enough is known of a column, and it is spread out."""
+cdef inline bint is_measured(const ColumnUnits* units) noexcept nogil:
+    """Whether a column has enough samples, and varies."""
     return units.samples >= LEAST_SAMPLES and units.high > units.low and units.ties < 0.5
 
 
 cdef inline bint is_beyond(const ColumnUnits* units, double x) noexcept nogil:
     """Whether a value is farther out than the range is wide; false for NaN."""
     cdef double width = units.high - units.low
-    return is_told(units) and (x > units.high + width or x < units.low - width)
+    return is_measured(units) and (x > units.high + width or x < units.low - width)
 
 
 cdef inline void sample_value(ColumnUnits* units, double x, double jump) noexcept nogil:
-    """Let a column know one of its values, and how far it is from the one before."""
+    """Add a sample to a column, and its distance from the sample before."""
     cdef double share, delta
     units.last = x
     units.samples += 1.0
@@ -153,26 +153,26 @@ cdef inline void sample_value(ColumnUnits* units, double x, double jump) noexcep
 
 
 cdef inline bint is_close(const ColumnUnits* units) noexcept nogil:
-    """Whether a column hardly moves any more, beside what it usually does."""
-    return is_told(units) and 0.0 < units.lately and CLOSER * units.lately < units.step
+    """Whether a column hardly moves, compared with its usual steps."""
+    return is_measured(units) and 0.0 < units.lately and CLOSER * units.lately < units.step
 
 
 cdef inline bint is_next_to(const ColumnUnits* units, double x) noexcept nogil:
     """Whether a value is far closer to the last sample than samples usually are, but not the same.
     """
     cdef double jump = fabs(x - units.last)
-    return is_told(units) and 0.0 < jump and NEXT_TO * jump < units.step
+    return is_measured(units) and 0.0 < jump and NEXT_TO * jump < units.step
 
 
 cdef inline void suspect(ColumnUnits* units, int state) noexcept nogil:
-    """Begin to collect the values of a column that seems to be another."""
+    """Begin to collect the values of a suspected column."""
     units.state = state
     units.run = units.still = units.seen = units.inside = units.new_mean = units.new_m2 = 0.0
     units.bottom = units.top = 0.0
 
 
 cdef inline void collect(ColumnUnits* units, double x) noexcept nogil:
-    """Take a value of a suspect."""
+    """Add a value of a suspected column."""
     cdef double delta = x - units.new_mean
     units.bottom = x if units.seen == 0.0 or x < units.bottom else units.bottom
     units.top = x if units.seen == 0.0 or x > units.top else units.top
@@ -183,12 +183,12 @@ cdef inline void collect(ColumnUnits* units, double x) noexcept nogil:
 
 
 cdef inline bint is_cleared(const ColumnUnits* units) noexcept nogil:
-    """Whether too many values of a suspect are as they were."""
+    """Whether too many values of a suspected column are within its range."""
     return units.inside > 2.0 + units.seen / 8.0
 
 
 cdef inline void release(ColumnUnits* units, double rows) noexcept nogil:
-    """Take a column as it is, and do not suspect it for a while."""
+    """End the suspicion of a column, and do not suspect it again for a while."""
     if units.seen > 0.0:
         units.low = units.bottom if units.bottom < units.low else units.low
         units.high = units.top if units.top > units.high else units.high
@@ -204,5 +204,5 @@ cdef inline void release(ColumnUnits* units, double rows) noexcept nogil:
 cdef bint find_map(
     const ColumnUnits* units, int kind, double* scale, double* shift
 ) noexcept nogil
-cdef bint is_better(const Unrest* unrest, int kind) noexcept nogil
-cdef bint is_proved(const Unrest* unrest, int kind, double scale_of_y) noexcept nogil
+cdef bint is_better(const UnitDetection* detection, int kind) noexcept nogil
+cdef bint is_proved(const UnitDetection* detection, int kind, double scale_of_y) noexcept nogil

@@ -1,13 +1,14 @@
-"""What a column may have become, and whether that is believed; see _units.pxd."""
+"""Candidates for a change of units, and their evidence; see _units.pxd."""
 
 from libc.math cimport fabs, floor, sqrt
 
-# A power of ten is taken for a ratio of deviations within this factor, as so few rows tell no more.
+# A power of ten replaces a ratio of deviations within this factor, the precision of so few rows.
 cdef double AS_LIKELY = 4.0 / 3.0
-# Ratios beyond are none of units.
+# Larger ratios are no changes of units.
 cdef double LARGEST_RATIO = 1e30
-# What it takes to be believed: the share of the squared error of the tree as it is, how many
-# standard errors that is, how many times the usual squared error, and the error meanwhile.
+# Evidence for a change: the share of the squared error of the unchanged tree, the number of
+# standard errors, the factor of the usual squared error, and the factor of the error of issued
+# predictions.
 cdef double MOST_SHARE = 0.5
 cdef double SURE = 2.5
 cdef double MOST_ERROR = 4.0
@@ -48,7 +49,7 @@ cdef double roundest(double value, double uncertainty) noexcept nogil:
 cdef bint find_map(
     const ColumnUnits* units, int kind, double* scale, double* shift
 ) noexcept nogil:
-    """How values of before would be now, if the change was of a kind; whether it can have been."""
+    """Find the map from old to new values for a kind of change; return whether there is one."""
     cdef double before, now, ratio, power
     if not (units.seen >= COLLECTED / 2 and units.variance > 0.0 and units.new_m2 > 0.0):
         return False
@@ -66,22 +67,22 @@ cdef bint find_map(
     return scale[0] != 1.0 or shift[0] != 0.0
 
 
-cdef bint is_better(const Unrest* unrest, int kind) noexcept nogil:
-    """Whether rows were predicted plainly better as if units were others."""
+cdef bint is_better(const UnitDetection* detection, int kind) noexcept nogil:
+    """Whether rows were predicted clearly better in other units."""
     return (
-        unrest.weighed[kind] < MOST_SHARE * unrest.as_is
-        and unrest.gain[kind] > SURE * sqrt(unrest.square[kind])
+        detection.weighed[kind] < MOST_SHARE * detection.as_is
+        and detection.gain[kind] > SURE * sqrt(detection.square[kind])
     )
 
 
-cdef bint is_proved(const Unrest* unrest, int kind, double scale_of_y) noexcept nogil:
-    """Whether they were predicted so much better, that units are others."""
-    cdef double error = unrest.weighed[kind]
-    cdef double usual = unrest.error * scale_of_y * scale_of_y * WEIGHED
+cdef bint is_proved(const UnitDetection* detection, int kind, double scale_of_y) noexcept nogil:
+    """Whether the evidence suffices for a change of units."""
+    cdef double error = detection.weighed[kind]
+    cdef double usual = detection.error * scale_of_y * scale_of_y * WEIGHED
     return (
-        is_better(unrest, kind)
+        is_better(detection, kind)
         and error <= MOST_ERROR * usual
-        and error <= MOST_OF_FORCE * unrest.in_force
+        and error <= MOST_OF_FORCE * detection.in_force
     )
 
 

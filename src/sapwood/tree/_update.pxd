@@ -1,26 +1,28 @@
-"""What a row does to a tree: to its leaf, to the levels of categories, to the corrector.
+"""A row updates a tree: its leaf, the target encodings, and the error-correction layer.
 
-It is the same for any number of targets: what belongs to the row alone is done once (its leaf, its
-terms and their direction, its slots), the rest for each target of which y is known. `targets` is a
-literal 1 in _learning.pyx, which learns one target, and a variable in _targets.pyx, which learns
-several. Where a target is missing, its models, moments and corrector stay as they are.
+The algorithm is the same for any number of targets. Values that depend on the row alone (its leaf,
+terms, direction and slots) are computed once, the rest for each target whose y is known. `targets`
+is a literal 1 in _learning.pyx, which learns one target, and a variable in _targets.pyx, which
+learns several. Where a target is missing, its models, moments and corrector do not change.
 
-Nothing here can fail: whatever may was done before, see `TreeKernel.make_ready`.
+Nothing here can fail. Memory was reserved before, see `TreeKernel.reserve_for_row`.
 """
 
 from libc.math cimport fabs
 from libc.stdint cimport int64_t, uint64_t
 
-from sapwood.corrector._layer cimport CorrectedPrediction, follow, issued, judge, start_layer
+from sapwood.corrector._layer cimport (
+    CorrectedPrediction, issued_prediction, score_layer, start_layer, update_layer,
+)
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.tree._blocks cimport score_block
-from sapwood.tree._columns cimport see_columns, weigh_units, widen_ranges
-from sapwood.tree._encodings cimport learn_split_encodings
+from sapwood.tree._columns cimport observe_columns, weigh_units, widen_ranges
+from sapwood.tree._split_encoding cimport update_split_encodings
 from sapwood.tree._experts cimport EARLY, FADE, LEAST, NEARER
 from sapwood.tree._guard cimport held_near
-from sapwood.tree._levels cimport HEAD, learn_level
+from sapwood.tree._target_encoding cimport HEAD, update_encoding
 from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, move_coefficients, shrink_covariance,
 )
@@ -28,9 +30,9 @@ from sapwood.tree._prediction cimport (
     correct, first_of, highest_of, hold_experts, lowest_of, mix_experts, part_of, predict_experts,
     rows_of,
 )
-from sapwood.tree._recall cimport recall, set_said
+from sapwood.tree._pending_predictions cimport take_pending, set_issued_experts
 from sapwood.tree._records cimport (
-    CATEGORIES, EXPERTS, RATES, LeafRecord, TargetPart, TreeNote, covariance_at, terms_of,
+    CATEGORIES, EXPERTS, RATES, LeafRecord, TargetPart, PendingPrediction, covariance_at, terms_of,
 )
 from sapwood.tree._slots cimport find_slots, watch_row
 from sapwood.tree._tables cimport TreeTables, slots_between
@@ -39,7 +41,7 @@ from sapwood.tree._target_records cimport (
 )
 from sapwood.tree._trial cimport try_row
 from sapwood.tree._units cimport CALM, FAR_OUT, FIRST_LOOK, LARGE_ERROR, WEIGHING
-from sapwood.tree._unit_change cimport mind_units
+from sapwood.tree._unit_change cimport watch_units
 from sapwood.tree._watch cimport slot_at
 
 
@@ -48,18 +50,19 @@ cdef inline void learn_targets(
     const double* y, double w, uint64_t key, bint at_once, TargetPrediction* predictions,
     double* room,
 ) noexcept nogil:
-    """Predict and learn a row of so many targets; the room is for what slots of several add.
+    """Predict and learn a row; `room` is a buffer for the sums of several targets.
 
-    Values beyond the ranges of their columns are predicted as the ends of these, and learned as
-    they are.
+    Predictions take values beyond the range of a column as the end of the range. Learning takes
+    them as they are.
     """
     cdef LeafRecord* record = tables.leaves + leaf
-    cdef const TreeNote* notes
+    cdef const PendingPrediction* issued
     cdef double sums[3]
     # The weight, then y and residual of each target.
     cdef double* added = &sums[0] if targets == 1 else room
     cdef Py_ssize_t target
-    cdef bint any_missing = False, is_odd = False, errs = False, is_sampled, is_beyond
+    cdef bint any_missing = False, is_unusual = False, has_large_error = False
+    cdef bint is_sampled, is_beyond
     if record.watching:
         find_slots(tables, targets, leaf, row)
     is_beyond = predict_experts(tables, targets, leaf, row, tables.scratch, predictions, True)
@@ -67,7 +70,7 @@ cdef inline void learn_targets(
         mix_experts(tables, targets, leaf, target, predictions + target)
         if at_once or targets > 1:
             correct(tables, targets, target, predictions + target)
-    notes = recall(tables, targets, leaf, raw, key, at_once, predictions)
+    issued = take_pending(tables, targets, leaf, raw, key, at_once, predictions)
     if tables.rows == 0.0:
         # The first review is due after so many rows, whatever they weigh.
         record.due *= w
@@ -76,10 +79,10 @@ cdef inline void learn_targets(
     for target in range(targets):
         added[1 + 2 * target] = score_target(
             tables, targets, leaf, target, y[target], w, at_once,
-            NULL if notes == NULL else notes + target, predictions + target, &errs,
+            NULL if issued == NULL else issued + target, predictions + target, &has_large_error,
         )
-    is_sampled = see_columns(tables, leaf, row, added + 1, w, predictions)
-    if tables.alert and tables.unrest.phase == WEIGHING:
+    is_sampled = observe_columns(tables, leaf, row, added + 1, w, predictions)
+    if tables.alert and tables.detection.phase == WEIGHING:
         weigh_units(tables, raw, y, predictions)
     if is_beyond:
         widen_ranges(tables, row)
@@ -87,7 +90,7 @@ cdef inline void learn_targets(
         for target in range(targets):
             hold_experts(tables, targets, leaf, target, predictions[target].experts)
     if tables.linear:
-        is_odd = tables.rows >= FIRST_LOOK and (
+        is_unusual = tables.rows >= FIRST_LOOK and (
             predictions.unusual * record.rows > <double>FAR_OUT * terms_of(tables.features)
         )
     for target in range(targets):
@@ -100,7 +103,7 @@ cdef inline void learn_targets(
             tables, targets, leaf, target, row, w, predictions + target, added + 1 + 2 * target
         )
     if tables.split_encoded:
-        learn_split_encodings(tables, row, (tables.weight + w) / (tables.rows + 1.0))
+        update_split_encodings(tables, row, (tables.weight + w) / (tables.rows + 1.0))
     if tables.linear:
         for target in range(targets if targets > 1 and tables.separate else 1):
             shrink(tables, targets, leaf, target, predictions[target].unusual, w)
@@ -115,55 +118,60 @@ cdef inline void learn_targets(
     for target in range(targets):
         if rows_of(tables, targets, target) <= EARLY and y[target] == y[target]:
             move_origin_if_far(tables, targets, leaf, target, y[target])
-    if (is_sampled | is_odd | errs | tables.alert) and tables.watching_units:
-        mind_units(tables, raw, y, predictions, is_odd, errs, is_sampled)
-        tables.alert = tables.unrest.stirred > 0.0
+    if (is_sampled | is_unusual | has_large_error | tables.alert) and tables.watching_units:
+        watch_units(tables, raw, y, predictions, is_unusual, has_large_error, is_sampled)
+        tables.alert = tables.detection.alert > 0.0
 
 
 cdef inline double score_target(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double y, double w,
-    bint at_once, const TreeNote* note, TargetPrediction* prediction, bint* errs,
+    bint at_once, const PendingPrediction* pending, TargetPrediction* prediction,
+    bint* has_large_error,
 ) noexcept nogil:
-    """Score what was predicted for a target; its y as it is to be learned, NaN if it is missing."""
+    """Score the prediction of a target; return the y to learn, NaN if it is missing."""
     cdef double rows = rows_of(tables, targets, target), error
     cdef double* usual = &tables.usual if targets == 1 else &tables.target_streams[target].usual
-    cdef const CorrectedPrediction* said = NULL
+    cdef const CorrectedPrediction* issued = NULL
     cdef Py_ssize_t expert
     if targets > 1 and y != y:
         return y
     if rows == 0.0:
         start_target(tables, targets, target, y)
         for expert in range(EXPERTS):
-            prediction.said[expert] = prediction.experts[expert]
+            prediction.issued_experts[expert] = prediction.experts[expert]
         return y
     if tables.tracking:
-        said = set_said(part_of(tables, targets, leaf, target), note, at_once, prediction)
+        issued = set_issued_experts(
+            part_of(tables, targets, leaf, target), pending, at_once, prediction
+        )
         if targets == 1 and not at_once:
-            if said != NULL and said.known == rows:
-                prediction.saying.prediction = said.prediction  # as would be predicted now
-                prediction.issued = issued(tables.layer + target, said)
+            if issued != NULL and issued.known == rows:
+                prediction.corrected.prediction = issued.prediction  # as would be predicted now
+                prediction.issued = issued_prediction(tables.layer + target, issued)
             else:
                 correct(tables, targets, target, prediction)
     if targets == 1:
         if tables.alert and tables.units[0].state != CALM:
-            return prediction.tree  # whatever y is, it is not believed
-        error = y - prediction.saying.prediction
-        errs[0] = rows >= FIRST_LOOK and error * error > <double>LARGE_ERROR * tables.usual
+            return prediction.tree  # y may be in other units
+        error = y - prediction.corrected.prediction
+        has_large_error[0] = (
+            rows >= FIRST_LOOK and error * error > <double>LARGE_ERROR * tables.usual
+        )
     y = held_near(
-        y, prediction.saying.prediction, rows, lowest_of(tables, targets, target),
+        y, prediction.corrected.prediction, rows, lowest_of(tables, targets, target),
         highest_of(tables, targets, target), usual,
     )
     if tables.tracking:
-        if said != NULL:
-            judge(tables.layer + target, tables.layer_rules, said, y, w, rows)
-        follow(tables.layer + target, prediction.tree, y, w)
+        if issued != NULL:
+            score_layer(tables.layer + target, tables.layer_rules, issued, y, w, rows)
+        update_layer(tables.layer + target, prediction.tree, y, w)
     return y
 
 
 cdef inline void start_target(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t target, double y
 ) noexcept nogil:
-    """Take the first y of a target: all leaves measure it from there."""
+    """Take the first y of a target as the origin of all leaves."""
     cdef TargetStream* stream
     cdef Py_ssize_t each
     if targets == 1:
@@ -180,7 +188,7 @@ cdef inline void start_target(
 cdef inline void add_to_stream(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t target, double y, double w
 ) noexcept nogil:
-    """Let what is known of a target over all rows include one more."""
+    """Add a row to the statistics of a target over all rows."""
     cdef TargetStream* stream
     cdef double share, delta
     if targets == 1:
@@ -202,7 +210,7 @@ cdef inline void learn_target(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, const double* row,
     double w, TargetPrediction* prediction, double* added,
 ) noexcept nogil:
-    """Learn the y of a target, which is the first number to be added to slots; set both of them."""
+    """Learn the y of a target, `added[0]`; set both numbers that are added to slots."""
     cdef TargetPart* part = part_of(tables, targets, leaf, target)
     cdef double y = added[0], distance = y - part.origin, residual, delta, share, weight
     add_to_stream(tables, targets, target, y, w)
@@ -226,29 +234,29 @@ cdef inline void learn_target(
     part.residual_mean += delta * share
     part.residual_m2 += w * delta * delta * (1.0 - share)
     added[0], added[1] = distance, residual
-    if tables.has_categories or tables.has_many:
-        learn_levels(tables, target, row, y - first_of(tables, targets, target), w)
+    if tables.has_categories or tables.has_encoded:
+        update_encodings(tables, target, row, y - first_of(tables, targets, target), w)
 
 
 cdef inline void add_errors(
     TreeTables tables, TargetPart* part, const TargetPrediction* prediction, double distance,
     double w,
 ) noexcept nogil:
-    """Let the exponentially weighted errors of the experts of a target go on by a row.
+    """Add a row to the exponentially weighted errors of the experts of a target.
 
-    Growth is decided by what they predict now. Their shares are decided, half and half, by what
-    they predict now and by what they predicted when the row was predicted.
+    Growth depends on the errors of current predictions. The shares of experts depend, half and
+    half, on the errors of current and of issued predictions.
     """
     cdef double now, then
     cdef Py_ssize_t expert
-    now, then = distance - prediction.experts[0], distance - prediction.said[0]
+    now, then = distance - prediction.experts[0], distance - prediction.issued_experts[0]
     part.errors[0] = FADE * part.errors[0] + w * now * now
     if tables.tracking:
-        part.said[0] = FADE * part.said[0] + w * (0.5 * (now * now + then * then))
+        part.issued_errors[0] = FADE * part.issued_errors[0] + w * (0.5 * (now * now + then * then))
     if tables.linear and tables.tracking:
         score_block(
-            part.errors + 1, part.said + 1, prediction.experts + 1, prediction.said + 1, distance,
-            w, FADE,
+            part.errors + 1, part.issued_errors + 1, prediction.experts + 1,
+            prediction.issued_experts + 1, distance, w, FADE,
         )
     elif tables.linear:
         for expert in range(1, EXPERTS):
@@ -260,11 +268,11 @@ cdef inline double move_models(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target,
     const TargetPrediction* prediction, double distance, double w,
 ) noexcept nogil:
-    """Move the linear models of a target; the error of the one that was best before.
+    """Update the linear models of a target; return the error of the model that was best before.
 
-    P shrinks by every row, shared or not, so that nothing depends on when categories came. A
-    target that was missing in some of them knows as much less as it has seen fewer rows, and so
-    moves by more than P says.
+    P shrinks with every row, shared or not, so that nothing depends on when categories arrived.
+    The models of a target that was missing in some rows take a longer step than P gives, as they
+    have seen fewer rows.
     """
     cdef const TargetPart* part = part_of(tables, targets, leaf, target)
     cdef Py_ssize_t features = tables.features, terms = terms_of(features), rate
@@ -298,7 +306,7 @@ cdef inline void shrink(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double unusual,
     double w,
 ) noexcept nogil:
-    """Let P, of a target or of all, know one row more."""
+    """Update P, of one target or shared by all, with a row."""
     cdef double rows = tables.leaves[leaf].rows
     cdef Py_ssize_t features = tables.features, terms = terms_of(features)
     cdef double* z = tables.scratch + target * terms_doubles(features) + features
@@ -314,19 +322,19 @@ cdef inline void shrink(
         shrink_covariance(covariance, z, z + terms, terms, unusual, SAMPLE * w)
 
 
-cdef inline void learn_levels(
+cdef inline void update_encodings(
     TreeTables tables, Py_ssize_t target, const double* row, double y, double w
 ) noexcept nogil:
-    """Keep the mean y of each category, by which it enters the linear models of a target."""
-    cdef double* levels = tables.levels + tables.level_doubles * target
+    """Update the mean y of the categories of a row, which the linear models of a target read."""
+    cdef double* levels = tables.levels + tables.encoding_doubles * target
     cdef Py_ssize_t feature
     cdef double* level
-    cdef double* many = tables.many_levels + tables.level_doubles * target
-    if tables.has_many:
+    cdef double* many = tables.many_encodings + tables.encoding_doubles * target
+    if tables.has_encoded:
         for feature in range(tables.features):
             if tables.places[feature] >= 0:
                 if row[-1 - feature] == row[-1 - feature]:
-                    learn_level(
+                    update_encoding(
                         many, tables.places[feature], row[-1 - feature], y, w,
                         (tables.weight + w) / (tables.rows + 1.0),
                     )
@@ -341,7 +349,7 @@ cdef inline void learn_levels(
 cdef inline void move_origin_if_far(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double y
 ) noexcept nogil:
-    """Measure the y of a target from another one, if the first was very far away."""
+    """Move the origin of a target, if the first y was very far from the others."""
     cdef TargetPart* part = part_of(tables, targets, leaf, target)
     cdef double shift = part.origin - y
     cdef double* coefficients
@@ -380,7 +388,7 @@ cdef inline void shift_slot(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t size, Py_ssize_t place,
     Py_ssize_t target, double shift,
 ) noexcept nogil:
-    """Add to the y of a target in a slot, or in a row that is kept."""
+    """Shift the y of a target in a slot, or in a stored row."""
     cdef double* slot = <double*>slot_at(tables.slots_of(leaf, feature), size, place)
     cdef double gap = 0.0
     if tables.targets > 1:
@@ -389,7 +397,7 @@ cdef inline void shift_slot(
 
 
 cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
-    """Add to the first target of all rows that an observer has seen."""
+    """Shift the first target of all rows of an observer."""
     cdef Py_ssize_t row
     for row in range(store.count):
         store.table[row, CELLS + PIVOT] += shift

@@ -118,7 +118,7 @@ cdef extern from *:
     SAPWOOD_AVX2 double sapwood_mix_avx2(
         double *experts, const double *errors, int averaging, double lowest, double highest)
     {
-        __m256d own = _mm256_loadu_pd(errors + 1), said = _mm256_loadu_pd(experts + 1), power;
+        __m256d own = _mm256_loadu_pd(errors + 1), value = _mm256_loadu_pd(experts + 1), power;
         __m128d both = _mm_min_pd(_mm256_castpd256_pd128(own), _mm256_extractf128_pd(own, 1));
         double p[4], s[4], per_least, least;
         least = sapwood_least(_mm_cvtsd_f64(both), _mm_cvtsd_f64(_mm_unpackhi_pd(both, both)));
@@ -128,11 +128,11 @@ cdef extern from *:
         power = _mm256_min_pd(power, _mm256_set1_pd(1e15));
         power = _mm256_mul_pd(power, power);
         power = _mm256_mul_pd(power, power);
-        said = _mm256_max_pd(said, _mm256_set1_pd(lowest));
-        said = _mm256_min_pd(said, _mm256_set1_pd(highest));
-        _mm256_storeu_pd(experts + 1, said);
+        value = _mm256_max_pd(value, _mm256_set1_pd(lowest));
+        value = _mm256_min_pd(value, _mm256_set1_pd(highest));
+        _mm256_storeu_pd(experts + 1, value);
         _mm256_storeu_pd(p, power);
-        _mm256_storeu_pd(s, _mm256_mul_pd(_mm256_permute_pd(power, 5), said));
+        _mm256_storeu_pd(s, _mm256_mul_pd(_mm256_permute_pd(power, 5), value));
         return sapwood_mean(
             p[0], p[1], p[2], p[3], s[0] + s[1], s[2] + s[3], experts[0], errors[0] * per_least,
             averaging);

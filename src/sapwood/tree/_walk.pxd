@@ -1,4 +1,4 @@
-"""The way of a row down the tree, and what the experts of its leaf say together."""
+"""The path of a row down the tree, and the combined prediction of the experts of its leaf."""
 
 from sapwood.tree._records cimport CATEGORIES, EXPERTS, LEAF, LISTED, NUMBER, NodeRecord
 from sapwood.tree._vectors cimport power_of
@@ -18,7 +18,7 @@ cdef inline Py_ssize_t step_down(
         if value != value:
             left = nodes[node].missing_left
     else:
-        if nodes[node].kind == LISTED:  # by the code, which is before the row; see _levels.pxd
+        if nodes[node].kind == LISTED:  # by the code, which is stored before the encoded row
             value = row[-1 - nodes[node].feature]
             value = CATEGORIES - 1 if value > CATEGORIES - 1 else value
         if value != value:

@@ -3,14 +3,14 @@
 They are stated here, once; `sapwood/tree/_growth.pyx` applies them.
 
 A leaf is *due* when its weight has reached a mark. If a review is due, its scales and grids are
-brought up to its rows. From `grace_period` on, the best split point of each feature is found by three
-measures: what it explains of y (*target*), and of the residual of the leaf's linear model, by a
-*step* or by a change of slope (*line*). `split_on` selects the measures; "best" takes the split
+brought up to its rows. From `grace_period` on, the best split point of each feature is found by
+three measures: what it explains of y (*target*), and of the residual of the leaf's linear model, by
+a *step* or by a change of slope (*line*). `split_on` selects the measures; "best" takes the split
 point that leaves the smaller error. The leaf splits if it explains more than noise would
-(`least_evidence`) and the `bound` shows that no other feature is better, or that it does not
-matter (`tau`). Features whose split points separate the same rows (`same_share`), such as copies,
-are not compared with each other. Otherwise the next attempt is due when the split should succeed
-if merits stay as they are, but no later than when the weight of the leaf has doubled.
+(`least_evidence`) and the `bound` shows that no other feature is better, or that it does not matter
+(`tau`). Features whose split points separate the same rows (`same_share`), such as copies, are not
+compared with each other. Otherwise the next attempt is due when the split should succeed if merits
+stay as they are, but no later than when the weight of the leaf has doubled.
 
 A feature interaction need not show in the split points of one feature. So a leaf that has found no
 split, with much left to explain, makes trial splits: `sapwood/tree/_trial.pyx`.

@@ -29,7 +29,7 @@ Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 
 RATES = 4  # linear models of a leaf
-FADED_ROWS = 100.0  # so many rows weigh in exponentially weighted errors
+FADED_ROWS = 100.0  # the weight of exponentially weighted errors, in rows
 # As a child does with those of its parent, a leaf trusts errors half that were not its own.
 INHERITED_ERROR = 0.5
 MOST_INHERITED = 10.0  # rows that the mean of a leaf counts for which has seen none

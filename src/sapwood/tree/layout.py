@@ -59,23 +59,23 @@ __all__ = [
     "TRIAL_RECORD",
     "UNITS",
     "UNITS_RECORD",
-    "UNREST",
-    "UNREST_RECORD",
-    "UNREST_ROWS",
+    "UNIT_DETECTION",
+    "UNIT_DETECTION_RECORD",
+    "UNIT_DETECTION_ROWS",
     "Limits",
     "no_trial",
 ]
 
-# What a node is. A category of many is cut as a number, by its level; but where it was cut by a
-# list of codes while they were few, the split is LISTED from then on.
+# The kind of a node. A high-cardinality category is split as a number, by its target encoding. A
+# split by a list of codes, made while there were few of them, is LISTED from then on.
 LEAF, NUMBER, CATEGORY, LISTED = 0, 1, 2, 3
-CODES = 64  # of a category of few
+CODES = 64  # of a low-cardinality category
 
 # As kernels have it: rows that are kept as samples; grids of columns, in decimals; the changes of
-# units that are remembered, the rows of an unrest, and for how long a column is not suspected.
+# units that are remembered, the rows of an detection, and for how long a column is not suspected.
 SAMPLE_ROWS = 32
 COARSEST_GRID, FINER_THAN_GRIDS = -3, 5
-MOST_UNIT_CHANGES, UNREST_ROWS, MOST_PATIENCE = 16, 128, 1_048_576
+MOST_UNIT_CHANGES, UNIT_DETECTION_ROWS, MOST_PATIENCE = 16, 128, 1_048_576
 
 
 # -- what bounds of fields depend on --------------------------------------------------------------
@@ -126,7 +126,7 @@ STREAM_NUMBERS = Record(
     Field("first", -NEAR, NEAR),  # of y
     Field("low", -NEAR, NEAR),  # the range of y
     Field("high", -NEAR, NEAR),
-    Field("usual", 0, complaint="the usual error is negative"),  # faded mean of squared errors
+    Field("usual", 0, complaint="the usual error is negative"),  # weighted mean of squared errors
     Field("ranked_at", 0, _rows, complaint="leaves cannot have been ranked at row {value}"),
     Field(
         "measure_at",
@@ -167,7 +167,7 @@ NODES = Record(
     ),
     Field("subset", type=np.uint64),  # bit k is set if category k goes left
     Field("weight", 0, _weight),  # of the rows that it saw; of a leaf, of those that it inherited
-    Field("mean", -FAR, FAR),  # of their y; a leaf tells it in its own record, as the next
+    Field("mean", -FAR, FAR),  # of their y; for a leaf, its own record has it, as the next
     Field("deviation", 0, FAR),  # of their y
     # weight times merit of the split; of a leaf, the weight from which it may try splits again
     Field("gain", 0, _squares),
@@ -175,10 +175,10 @@ NODES = Record(
 )
 
 ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
-"""The faded errors of a leaf's experts: the mean, and the linear models."""
+"""Exponentially weighted errors of a leaf's experts: the mean, and the linear models."""
 SAID_ERRORS = ("said_mean", "said_0", "said_1", "said_2", "said_3")
-"""The same, half of them of what was said when rows were predicted; with a last layer these decide
-on shares."""
+"""The same, half of them of issued predictions; with an error-correction layer these determine the
+shares of experts. Files have these names."""
 
 _OF_Y = (  # what leaves know of y, and leaves of several targets of each
     Field("origin", -NEAR, NEAR),  # what the y of this leaf are measured from
@@ -191,7 +191,7 @@ _OF_Y = (  # what leaves know of y, and leaves of several targets of each
     Field("residual_m2", 0, Times("weight", SQUARE)),
     *(Field(name, 0, MOST_ERROR, element_of="errors") for name in ERRORS),
     *(
-        Field(name, 0, MOST_ERROR, since=2, before=error, element_of="said")
+        Field(name, 0, MOST_ERROR, since=2, before=error, element_of="issued_errors")
         for name, error in zip(SAID_ERRORS, ERRORS, strict=True)
     ),
 )
@@ -227,7 +227,7 @@ FACTS = Record(
     # of another value in place of a row's: squared errors, and the weight of these rows
     Field("cost", Times("weight", -SQUARE), Times("weight", SQUARE), complaint=_COST),
     Field("weight", 0, _weight_of_costs, complaint=_WEIGHT_OF_COST),
-    Field(  # the same, faded
+    Field(  # the same, exponentially weighted
         "late_cost",
         Times("late_weight", -SQUARE),
         Times("late_weight", SQUARE),
@@ -262,13 +262,13 @@ UNITS = Record(
     _counted("samples"),  # values that were sampled
     Field("low", -NEAR, NEAR),  # their range
     Field("high", -NEAR, NEAR),
-    Field("mean", -NEAR, NEAR),  # faded
+    Field("mean", -NEAR, NEAR),  # exponentially weighted
     Field("variance", 0, SQUARE, below=_NEGATIVE),
     Field("last", -NEAR, NEAR),
-    # the faded mean of the steps from sample to sample, ties aside
+    # the exponentially weighted mean of the steps from sample to sample, ties aside
     Field("step", 0, NEAR, below=_NEGATIVE),
-    Field("lately", 0, NEAR, below=_NEGATIVE),  # the same, quickly faded
-    Field("ties", 0, below=_NEGATIVE),  # the faded share of samples that are as the one before
+    Field("lately", 0, NEAR, below=_NEGATIVE),  # the same with a short memory
+    Field("ties", 0, below=_NEGATIVE),  # the weighted share of samples equal to the one before
     _counted("run"),  # rows in turn beyond the range
     _counted("still"),  # rows in turn that are next to the last sample
     Field(  # the row from which on it may be suspected
@@ -295,35 +295,35 @@ UNITS = Record(
 _MAPS = ("scale", "shift", "both")  # by which units may have changed
 _TOO_LARGE = "the {name} of the unit change is too large"
 _NOT_WITHIN = "the {name} of the unit change is negative or too large"
-_error = partial(Field, low=0, high=UNREST_ROWS * SQUARE)
+_error = partial(Field, low=0, high=UNIT_DETECTION_ROWS * SQUARE)
 
-UNREST = Record(
+UNIT_DETECTION = Record(
     # 0 at rest, 1 while suspects are watched, 2 while maps are weighed
     Field("phase", 0, 2, whole=True, complaint="the phase of the unit change is none"),
-    _error("stirred"),  # whether every row is looked at
-    Field(  # of the unrest
+    _error("stirred", element_of="alert"),  # whether every row is looked at
+    Field(  # of the detection
         "rows",
         0,
-        np.nextafter(UNREST_ROWS, 0),
+        np.nextafter(UNIT_DETECTION_ROWS, 0),
         complaint="the unit change is too long",
         below=_NOT_WITHIN,
     ),
     _error("errors"),  # samples of errors,
-    _error("error"),  # and the faded mean of their squares
+    _error("error"),  # and the exponentially weighted mean of their squares
     Field("level", -NEAR, NEAR, complaint=_TOO_LARGE),  # what is predicted while y is a suspect
     _error("erred"),  # the last row with a large error,
     _error("run"),  # how many there were in turn,
     _error("steps"),  # and by how much y changed
     _error("as_is"),  # squared errors: as if all was as before,
-    _error("in_force"),  # of what was said,
+    _error("in_force"),  # of the issued predictions,
     # as if units had changed by one kind of map or another,
     *(_error(f"weighed_{by}", element_of="weighed") for by in _MAPS),
     # by how much that makes absolute errors smaller,
     *(
         Field(
             f"gain_{by}",
-            -UNREST_ROWS * FAR,
-            UNREST_ROWS * FAR,
+            -UNIT_DETECTION_ROWS * FAR,
+            UNIT_DETECTION_ROWS * FAR,
             complaint=_TOO_LARGE,
             element_of="gain",
         )
@@ -371,7 +371,7 @@ TRIAL = Record(
     Field(  # of a number
         "threshold", -LARGEST, LARGEST, complaint="the threshold of the trial is not finite"
     ),
-    # the weight of the leaf with which the trial is judged
+    # the weight of the leaf at which the trial is evaluated
     Field("ends", 0, 2 * MOST_WEIGHT, complaint="the trial never ends"),
     *_OF_SIDES,
     complaint=_SIDES,
@@ -385,7 +385,7 @@ TARGET_STREAMS = Record(
     Field("first"),  # of its y
     Field("low", -NEAR, NEAR),  # the range of its y
     Field("high", -NEAR, NEAR),
-    Field("usual", 0, SQUARE),  # faded mean of the squared errors
+    Field("usual", 0, SQUARE),  # exponentially weighted mean of the squared errors
     Field("mean", -FAR, FAR),  # of its y, from the first
     Field("m2", 0, _squares),
     complaint="the {name} of target {place} is wrong",
@@ -427,7 +427,7 @@ NODE_RECORD = NODES.dtype
 LEAF_RECORD = LEAVES.dtype
 FACTS_RECORD = FACTS.dtype
 UNITS_RECORD = UNITS.dtype
-UNREST_RECORD = UNREST.dtype
+UNIT_DETECTION_RECORD = UNIT_DETECTION.dtype
 CHANGE_RECORD = CHANGES.dtype
 TRIAL_RECORD = TRIAL.dtype
 TARGET_STREAM = TARGET_STREAMS.dtype

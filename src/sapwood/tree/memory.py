@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import Notes, bytes_of_a_note
+from sapwood.corrector._pending import PendingPredictions, pending_bytes
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import CATEGORY, MISSING, Features, KnownFeatures
 from sapwood.tree import _memory
-from sapwood.tree._kernel import NOTE_DOUBLES
-from sapwood.tree._schema_migration import Relay
+from sapwood.tree._kernel import PENDING_DOUBLES
+from sapwood.tree._schema_migration import TreeMigration
 from sapwood.tree._tables import TreeTables
-from sapwood.tree._targets import note_size
+from sapwood.tree._targets import pending_size
 from sapwood.tree.leaf_observers import LeafObservers
 from sapwood.validation import Label
 
@@ -36,10 +36,10 @@ __all__ = [
     "column_kinds",
     "has_room",
     "may_split",
-    "most_notes",
+    "most_pending",
     "most_splits",
     "name_bytes",
-    "new_notes",
+    "new_pending",
     "relay",
 ]
 
@@ -49,7 +49,7 @@ ColumnKinds = tuple[NDArray[np.bool_], NDArray[np.intp]]  # as `column_kinds` re
 LEAST_BYTES = 16_384
 # The objects that every tree has.
 FIXED_BYTES = 6_784
-# What a feature takes in the reader, and what is known of it; a new one beside that, by its name.
+# Bytes of a feature in the reader and in its statistics; and those of the name of a new feature.
 FEATURE_BYTES = 624
 NAME_BYTES = 320
 # An element of an observer of two targets: key and row; and its place in an index, at most three
@@ -58,7 +58,7 @@ ELEMENT_BYTES, INDEX_BYTES, LINK_BYTES = 72, 14, 8
 
 # How many predictions are remembered until their labels come; where memory is limited, as many as
 # take this share of it.
-MOST_NOTES, SHARE = 2_048, 1 / 16
+MOST_PENDING, SHARE = 2_048, 1 / 16
 
 RULES = np.dtype(
     [
@@ -81,7 +81,7 @@ RULES = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class MemoryRules:
-    """What the parameter `max_bytes` of a tree, and a few constants, say about its memory.
+    """The limits of memory that follow from `max_bytes` of a tree and a few constants.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class MemoryRules:
         The objects that every tree has: itself, its parts, their lists, and empty tables; and the
         names of features that it does not split on.
     page_overhead : int
-        What a page takes beside its doubles.
+        The bytes of a page besides its doubles.
     feature_bytes : int
         What a feature takes in the reader, and by what is known of it.
     few_rows : float
@@ -166,7 +166,7 @@ def relay(
     known: KnownFeatures,
     names: int | None = None,
     columns: ColumnKinds | None = None,
-) -> Relay:
+) -> TreeMigration:
     """Return what a tree becomes once more is known of its features.
 
     Parameters
@@ -194,16 +194,16 @@ def relay(
     if tables.max_bytes and _memory.has_room_for_names(
         tables, is_category.view(np.uint8), places, names, targets
     ):
-        return Relay(tables, is_category, places, names, None, targets)
-    notes = None
+        return TreeMigration(tables, is_category, places, names, None, targets)
+    pending = None
     if targets != tables.targets and tables.tracking:
-        notes = new_notes(tables.max_bytes, targets)
+        pending = new_pending(tables.max_bytes, targets)
     stopping, keeps_trial = np.zeros(tables.leaf_count, dtype=np.bool_), True
     if tables.max_bytes:
-        sizes = _sizes(tables, columns, names, targets, notes)
+        sizes = _sizes(tables, columns, names, targets, pending)
         stopping, keeps_trial = _memory.leaves_without_room(tables, *columns, *sizes)
     allowed = may_split(tables.no_splits, known)
-    return Relay(tables, *columns, names, stopping, targets, notes, allowed, keeps_trial)
+    return TreeMigration(tables, *columns, names, stopping, targets, pending, allowed, keeps_trial)
 
 
 def has_room(
@@ -227,8 +227,8 @@ def has_room(
     columns, targets = column_kinds(features, known), max(1, len(known.targets))
     if names is None:
         names = name_bytes(features, known)
-    notes = new_notes(tables.max_bytes, targets) if tables.tracking else None
-    sizes = _sizes(tables, columns, names, targets, notes)
+    pending = new_pending(tables.max_bytes, targets) if tables.tracking else None
+    sizes = _sizes(tables, columns, names, targets, pending)
     return _memory.has_room_to_grow(tables, *columns, *sizes, splits)
 
 
@@ -249,7 +249,7 @@ def most_splits(tables: TreeTables, rows: int, weight: float) -> int:
 
 
 def column_kinds(features: Features, known: KnownFeatures) -> ColumnKinds:
-    """Return of each feature whether it is a category of few, and the places of one of many.
+    """Return for each feature whether it is a low-cardinality category, and its places.
 
     Parameters
     ----------
@@ -272,13 +272,13 @@ def may_split(no_splits: tuple[Label, ...], known: KnownFeatures) -> NDArray[np.
     )
 
 
-def new_notes(max_bytes: int | None, targets: int) -> Notes:
-    """Return the memory of what is said of several targets until their labels come."""
-    width = note_size(targets) if targets > 1 else NOTE_DOUBLES
-    return Notes(width, most_notes(max_bytes, width))
+def new_pending(max_bytes: int | None, targets: int) -> PendingPredictions:
+    """Return the store of predictions of so many targets until their labels come."""
+    width = pending_size(targets) if targets > 1 else PENDING_DOUBLES
+    return PendingPredictions(width, most_pending(max_bytes, width))
 
 
-def most_notes(max_bytes: int | None, doubles: int = NOTE_DOUBLES) -> int:
+def most_pending(max_bytes: int | None, doubles: int = PENDING_DOUBLES) -> int:
     """Return how many predictions are remembered until their labels come: a power of 2.
 
     Parameters
@@ -286,12 +286,12 @@ def most_notes(max_bytes: int | None, doubles: int = NOTE_DOUBLES) -> int:
     max_bytes : int, optional
         What the model may occupy.
     doubles : int
-        Of a note; those of a tree by default.
+        Of a pending prediction; by default, of that of a tree.
     """
-    notes = MOST_NOTES
-    while max_bytes and notes > 1 and notes * bytes_of_a_note(doubles) > SHARE * max_bytes:
-        notes //= 2
-    return notes
+    pending = MOST_PENDING
+    while max_bytes and pending > 1 and pending * pending_bytes(doubles) > SHARE * max_bytes:
+        pending //= 2
+    return pending
 
 
 def bytes_of_names(no_splits: tuple[Label, ...]) -> int:
@@ -309,9 +309,9 @@ def _sizes(
     columns: ColumnKinds,
     names: int,
     targets: int,
-    notes: Notes | None,
+    pending: PendingPredictions | None,
 ) -> tuple[int, int, int, int]:
-    """Return the bytes of names and of new features, the number of targets, the bytes of notes."""
+    """Return bytes of names, of new features, the number of targets, bytes of predictions."""
     new = len(columns[0]) - tables.features
-    note_bytes = notes.most * notes.place_bytes if notes is not None else 0
-    return names, new * (FEATURE_BYTES + NAME_BYTES), targets, note_bytes
+    pending_bytes = pending.most * pending.place_bytes if pending is not None else 0
+    return names, new * (FEATURE_BYTES + NAME_BYTES), targets, pending_bytes

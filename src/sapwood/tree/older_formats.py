@@ -19,9 +19,9 @@ from sapwood.corrector._layer import (
     fresh_layer,
     layer_parts,
 )
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.records import LARGEST, check, doubles
-from sapwood.tree._kernel import NOTE_DOUBLES
+from sapwood.tree._kernel import PENDING_DOUBLES
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     FACTS,
@@ -33,8 +33,8 @@ from sapwood.tree.layout import (
     STREAM,
     TARGET_COST,
     TARGET_TRIAL,
+    UNIT_DETECTION_RECORD,
     UNITS_RECORD,
-    UNREST_RECORD,
     no_trial,
 )
 
@@ -84,7 +84,7 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
         arrays = arrays | {"layer": layers_with_records(arrays["layer"], _targets(arrays))}
     later = {
         "units": np.zeros(features + 1, UNITS_RECORD),
-        "unrest": np.zeros(1, UNREST_RECORD),
+        "unrest": np.zeros(1, UNIT_DETECTION_RECORD),
         "changes": np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD),
     }
     if not later.keys() & arrays.keys():
@@ -99,7 +99,7 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
 
 
 def layers_with_records(layers: Array, targets: int) -> Array:
-    """Return the last layers of so many targets, with records of y if they lack them.
+    """Return the error-correction layers of so many targets, with records of y if they lack them.
 
     Both sides of the range are open at first, so that the model predicts as it did.
     """
@@ -118,7 +118,7 @@ def _lack_ranges(arrays: dict[str, Array]) -> bool:
 
 
 def _lack_records(layers: Array, targets: int) -> bool:
-    """Return whether last layers are of a release that did not count records."""
+    """Return whether error-correction layers are of a release that did not count records."""
     old = targets * (LAYER_DOUBLES - len(RANGE_PARTS))
     return layers.dtype == np.float64 and layers.shape == (old,)
 
@@ -153,27 +153,27 @@ def _with_layer(arrays: dict[str, Array], tracking: bool) -> dict[str, Array]:
     return kept | {
         "leaves": LEAVES.upgraded(arrays["leaves"]) if "leaves" in arrays else np.zeros(0),
         "layer": layer if tracking else np.zeros(0),
-        "note_sizes": Notes(1, 16).state()[0] if tracking else np.zeros(0),
+        "note_sizes": PendingPredictions(1, 16).state()[0] if tracking else np.zeros(0),
         "note_keys": np.zeros(0, np.uint64),
         "note_ages": np.zeros(0, np.int64),
-        "notes": np.zeros((0, NOTE_DOUBLES if tracking else 0)),
+        "notes": np.zeros((0, PENDING_DOUBLES if tracking else 0)),
     }
 
 
 def _layer(tracks: Array, stream: dict[str, float]) -> Array:
     layer = fresh_layer()
     part = {name: layer[start : start + size] for name, start, size in layer_parts()}
-    _, level, outlook, joint, square, error = tracks
+    _, level, predicted, joint, square, error = tracks
     if stream["rows"] > 0:
-        part["level"][:], part["outlook"][:] = level[NEAREST], outlook[NEAREST]
+        part["level"][:], part["predicted"][:] = level[NEAREST], predicted[NEAREST]
         part["slope"][:] = 1.0
         part["low"][:], part["high"][:] = stream["low"], stream["high"]
         part["first"][:] = stream["first"]
-        part["known"][:] = level[-1], level[-1], outlook[-1]
+        part["known"][:] = level[-1], level[-1], predicted[-1]
         chosen = int(np.argmin(error))
-        if chosen:  # level + slope (p - outlook), in the terms of the transfer model
+        if chosen:  # level + slope (p - predicted), in the terms of the transfer model
             slope = joint[chosen] / square[chosen] if square[chosen] > 0 else 1.0
-            part["known"][:] = level[chosen], level[chosen], outlook[chosen]
+            part["known"][:] = level[chosen], level[chosen], predicted[chosen]
             part["coefficient"][[0, 2]] = 1.0, -min(max(slope, 0.0), 1.0)
             part["theta"][-1] = 1.0
     return layer

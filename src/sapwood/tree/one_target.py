@@ -34,7 +34,7 @@ def state_of_target(tree: "HoeffdingTreeRegressor", place: int) -> State:
     header, kernel = tree_state.header_of(tree), tree._kernel
     features = {name: entry for name, entry in header["features"].items() if name != TARGETS}
     found = arrays_of_target(kernel, place)
-    rest = {name: entry for name, entry in header.items() if name != tree_state.PENDING}
+    rest = {name: entry for name, entry in header.items() if name != tree_state.UNDECIDED}
     return State({**rest, "features": features}, found)
 
 
@@ -80,8 +80,10 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
             "encoding_weights": np.zeros((kernel.features, 1)),
         }
     found |= {"trial": no_trial(), "trial_watches": np.zeros((0, found["watches"].shape[1]))}
-    notes = memory.new_notes(kernel.max_bytes, 1) if kernel.tracking else None
-    return found | dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
+    pending = memory.new_pending(kernel.max_bytes, 1) if kernel.tracking else None
+    return found | dict(
+        zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(pending), strict=True)
+    )
 
 
 def _facts(arrays: dict[str, Array], targets: int, place: int) -> Array:
@@ -102,17 +104,17 @@ def _units(arrays: dict[str, Array], place: int) -> dict[str, Array]:
     """
     known = arrays["target_streams"][place]
     rows, variance = known["rows"], known["m2"] / max(known["weight"], 1.0)
-    units, unrest, changes = (arrays[name].copy() for name in ("units", "unrest", "changes"))
+    units, detection, changes = (arrays[name].copy() for name in ("units", "unrest", "changes"))
     for name in ("samples", "run", "still", "seen", "inside"):
         units[name] = np.minimum(units[name], rows)
     units["wait"] = np.maximum(0.0, rows + units["wait"] - arrays["stream"][STREAM.index("rows")])
-    for name in unrest.dtype.names or ():
+    for name in detection.dtype.names or ():
         if name in ("error", "as_is", "in_force") or name.startswith(("weighed_", "square_")):
-            unrest[name] *= variance
+            detection[name] *= variance
         elif name.startswith("gain_"):
-            unrest[name] *= np.sqrt(variance)
+            detection[name] *= np.sqrt(variance)
     changes["row"] = np.minimum(changes["row"], rows)
-    return {"units": units, "unrest": unrest, "changes": changes}
+    return {"units": units, "unrest": detection, "changes": changes}
 
 
 def _models(pages: Array, kernel: "TreeKernel", place: int) -> Array:

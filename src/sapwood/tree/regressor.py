@@ -95,10 +95,10 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     Notes
     -----
     Missing values (NaN, None, an absent key) are legal in all features. A split sends them to the
-    side whose rows are more similar to those in which the value was missing, or to the heavier
-    side if there were none. Unknown categories are treated in the same way. In linear models the
-    mean replaces a missing value. Numbers that are infinite, y that are not finite, and weights that are not
-    positive are rejected, before anything is changed.
+    side whose rows are more similar to those in which the value was missing, or to the heavier side
+    if there were none. Unknown categories are treated in the same way. In linear models the mean
+    replaces a missing value. Numbers that are infinite, y that are not finite, and weights that are
+    not positive are rejected, before anything is changed.
 
     Splits distinguish up to 63 categories of a feature. From the 64th category on, the feature
     uses target encoding: the mean y of the earlier rows of a category, shrunk towards the mean of

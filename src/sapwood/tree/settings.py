@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import Features, checked_names
@@ -32,12 +32,12 @@ LEAST_DELTA = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class TreeSettings:
-    """What tells one empty tree from another, but for the names of its features.
+    """The settings of an empty tree, without the names of its features.
 
     Parameters
     ----------
     parameters : dict
-        The arguments of `HoeffdingTreeRegressor` that say the same; without `categorical`.
+        The equivalent arguments of `HoeffdingTreeRegressor`, without `categorical`.
     growth, memory
         The rules.
     observing : LeafObservers
@@ -116,11 +116,11 @@ class TreeSettings:
         rules = MemoryRules.of(self.parameters["max_bytes"], self.observing, names)
         return replace(self, parameters=parameters, memory=rules)
 
-    def _new_notes(self) -> Notes | None:
+    def _new_pending(self) -> PendingPredictions | None:
         """Return the memory of pending predictions, for a tree with an error-correction layer."""
         if self.parameters["track"] is None:
             return None
-        return memory.new_notes(self.parameters["max_bytes"], 1)
+        return memory.new_pending(self.parameters["max_bytes"], 1)
 
     def new_kernel(self, features: Features, name_bytes: int | None = None) -> TreeKernel:
         """Return an empty tree, whose rows some features will read.
@@ -138,7 +138,7 @@ class TreeSettings:
             self.observing,
             self.parameters["leaf"] != "mean",
             self.parameters["leaf"] != "linear",
-            self._new_notes(),
+            self._new_pending(),
             self.growth.to_record(),
             self.memory.to_record(),
             name_bytes,

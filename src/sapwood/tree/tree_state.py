@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes
-from sapwood.corrector.checking import check_notes
+from sapwood.corrector._pending import PendingPredictions
+from sapwood.corrector.checking import check_pending
 from sapwood.limits import ROUNDING
 from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
@@ -37,8 +37,8 @@ from sapwood.tree.layout import (
     TARGET_STREAM,
     TARGET_TRIAL,
     TRIAL_RECORD,
+    UNIT_DETECTION_RECORD,
     UNITS_RECORD,
-    UNREST_RECORD,
     Limits,
 )
 
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAYS",
     "ENCODINGS",
-    "NOTES",
+    "PENDING_ARRAYS",
     "TARGET_ARRAYS",
     "UNITS",
     "empty_tree",
     "fill_kernel",
     "header_of",
     "kernel_arrays",
-    "notes_state",
     "observer_bytes",
     "observer_header",
     "observer_of",
     "parameters_header",
-    "restore_notes",
+    "pending_arrays",
+    "restore_pending",
     "restored",
     "state_of",
 ]
@@ -71,19 +71,19 @@ Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
 NO_SPLITS, SPLIT_BOUND = "no_splits", "split_bound"  # parameters
 GAPS = "gaps"  # rows in which columns were missing, and present since
-PENDING = "pending"  # a leaf that is yet to be decided on
+UNDECIDED = "pending"  # a leaf that is yet to be decided on
 MOST_LABELS = "most_labels"  # of a feature, if they are not those of max_bytes
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
-NOTES = ("note_sizes", "note_keys", "note_ages", "notes")
+PENDING_ARRAYS = ("note_sizes", "note_keys", "note_ages", "notes")
 UNITS = ("units", "unrest", "changes")
 ARRAYS = (
     "nodes",
     "leaves",
     "stream",
     "layer",
-    *NOTES,
+    *PENDING_ARRAYS,
     "levels",
     "facts",
     "samples",
@@ -105,16 +105,16 @@ TARGET_ARRAYS = (
     "target_trial",  # saved while a split is on trial
 )
 
-# of categories of many that splits read by other numbers than the levels of a target
+# of high-cardinality categories that splits read by other numbers than the levels of a target
 ENCODINGS = ("split_encodings", "encoding_weights")
 
-NO_NOTES: tuple[Array, ...] = (
+NO_PENDING: tuple[Array, ...] = (
     np.zeros(0),
     np.zeros(0, np.uint64),
     np.zeros(0, np.int64),
     np.zeros((0, 0)),
 )
-"""What is saved of a memory that there is not; of one that there is, what `Notes.state` returns."""
+"""The arrays of a model without pending predictions."""
 
 
 def state_of(tree: "HoeffdingTreeRegressor") -> State:
@@ -137,12 +137,12 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
         kernel.leaf_table[: kernel.leaf_count],
         np.array([float(getattr(kernel, name)) for name in STREAM]),
         kernel.layer_table,
-        *notes_state(kernel.notes),
-        kernel.level_table,
+        *pending_arrays(kernel.pending),
+        kernel.encoding_table,
         kernel.columns.known_facts,
         kernel.columns.known_samples,
         kernel.columns.unit_table,
-        kernel.unrest_table,
+        kernel.unit_detection_table,
         kernel.change_table,
         _stacked(kernel.model_pages, kernel.model_doubles),
     )
@@ -185,8 +185,8 @@ def header_of(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
         header[MOST_LABELS] = most
     if gaps := missing_flags.gaps_header(tree._features):
         header[GAPS] = gaps
-    if tree._kernel.pending >= 0:
-        header[PENDING] = tree._kernel.pending
+    if tree._kernel.undecided >= 0:
+        header[UNDECIDED] = tree._kernel.undecided
     return header
 
 
@@ -263,13 +263,13 @@ def restored(kind: type[Tree], state: State, format: int, *, is_own: bool = Fals
     """
     header, arrays = state
     tree = empty_tree(kind, header)
-    fill_kernel(tree._kernel, tree._features, arrays, header.get(PENDING), is_own=is_own)
+    fill_kernel(tree._kernel, tree._features, arrays, header.get(UNDECIDED), is_own=is_own)
     return tree
 
 
 def empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
-    known = header.keys() - {PENDING, MOST_LABELS, GAPS} == {"parameters", "features"}
+    known = header.keys() - {UNDECIDED, MOST_LABELS, GAPS} == {"parameters", "features"}
     check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
@@ -284,7 +284,7 @@ def empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     check(same, "its parameters and its features differ in what is categorical")
     tree._features.known = features.known
     restore_gaps(tree._features, header)
-    kept = {name: value for name, value in header.items() if name != PENDING}
+    kept = {name: value for name, value in header.items() if name != UNDECIDED}
     check_unchanged(header_of(tree), kept)
     return tree
 
@@ -353,12 +353,12 @@ def fill_kernel(
     layer = doubles(arrays["layer"], shape, "the numbers of the corrector")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     facts, samples = _facts(arrays, len(is_category))
-    units, unrest, changes = _units(arrays, len(is_category))
+    units, detection, changes = _units(arrays, len(is_category))
     models, watches = _pages(arrays, (len(leaves), model), (len(watching), watch), is_own)
     roomy_nodes, roomy_leaves = _roomy(nodes, step=2), _roomy(leaves, step=1)
     records = _target_records(arrays, targets, (len(roomy_nodes), len(roomy_leaves)))
     is_noting = records is not None and kernel.tracking
-    notes = memory.new_notes(kernel.max_bytes, targets) if is_noting else kernel.notes
+    store = memory.new_pending(kernel.max_bytes, targets) if is_noting else kernel.pending
     check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
     columns = Columns(
         is_category,
@@ -379,7 +379,7 @@ def fill_kernel(
         len(nodes),
         len(leaves),
         records,
-        notes,
+        store,
     )
 
     if not is_own:
@@ -388,15 +388,15 @@ def fill_kernel(
 
     kernel.set_stream(*stream.tolist())
     kernel.set_layer(layer)
-    kernel.set_unrest(unrest.copy(), changes.copy())
-    restore_notes(kernel.notes, arrays, float(stream[0]), len(features.names))
+    kernel.set_unit_detection(detection.copy(), changes.copy())
+    restore_pending(kernel.pending, arrays, float(stream[0]), len(features.names))
     occupied = memory.name_bytes(features, features.known)
     kernel.set_name_bytes(occupied if name_bytes is None else name_bytes)
     _restore_leaves(kernel, models, watching, watches, observers)
     _restore_trial(kernel, arrays, leaves, kinds, is_own=is_own)
     _fit_memory(kernel, has_grown=is_older or is_own)
     if pending is not None:
-        _restore_pending(kernel, pending)
+        _restore_undecided(kernel, pending)
 
 
 def _pages(
@@ -420,11 +420,11 @@ def _fit_memory(kernel: TreeKernel, has_grown: bool) -> None:
     _memory.check_bound(kernel)
 
 
-def _restore_pending(kernel: TreeKernel, pending: Any) -> None:
+def _restore_undecided(kernel: TreeKernel, pending: Any) -> None:
     """Let a decision be outstanding, if it can be."""
-    leaf = validation.whole(pending, PENDING, 0, kernel.leaf_count - 1)
+    leaf = validation.whole(pending, UNDECIDED, 0, kernel.leaf_count - 1)
     check(bool(kernel.leaf_table["watching"][leaf]), "a leaf cannot be pending")
-    kernel.set_pending(leaf)
+    kernel.set_undecided(leaf)
 
 
 def _restore_leaves(
@@ -467,13 +467,13 @@ def _with_costs(columns: Columns, arrays: dict[str, Array], features: int) -> Co
 def _units(arrays: dict[str, Array], features: int) -> tuple[Array, Array, Array]:
     """Return what is known of the units of columns, if it has the right shapes."""
     units = _records(arrays["units"], UNITS_RECORD, "units")
-    unrest = _records(arrays["unrest"], UNREST_RECORD, "unrest")
+    detection = _records(arrays["unrest"], UNIT_DETECTION_RECORD, "unrest")
     changes = _records(arrays["changes"], CHANGE_RECORD, "changes of units")
     check(len(units) == features + 1, "its units are not those of its features")
-    check(len(unrest) == 1, "there is not one record of unit changes")
+    check(len(detection) == 1, "there is not one record of unit changes")
     good = len(changes) == MOST_UNIT_CHANGES
     check(good, "there are too many changes of units, or too few")
-    return units, unrest, changes
+    return units, detection, changes
 
 
 def _restore_trial(
@@ -519,28 +519,31 @@ def _target_records(
     )
 
 
-def notes_state(notes: Notes | None) -> tuple[Array, ...]:
-    """Return what is saved of a memory of what was said, or of none."""
-    return NO_NOTES if notes is None else notes.state()
+def pending_arrays(pending: PendingPredictions | None) -> tuple[Array, ...]:
+    """Return the arrays of pending predictions, or of none."""
+    return NO_PENDING if pending is None else pending.state()
 
 
-def restore_notes(
-    memory: Notes | None, arrays: dict[str, Array], rows: float, features: int
+def restore_pending(
+    memory: PendingPredictions | None, arrays: dict[str, Array], rows: float, features: int
 ) -> None:
-    """Let a model that has learned so many rows remember what it said, if it can have said so."""
-    saved = tuple(arrays[name] for name in NOTES)
+    """Restore pending predictions of a model that has learned so many rows, if they are valid."""
+    saved = tuple(arrays[name] for name in PENDING_ARRAYS)
     if memory is None:
-        check(not any(len(each) for each in saved), "there are notes of a model that takes none")
+        check(
+            not any(len(each) for each in saved),
+            "it has pending predictions without an error-correction layer",
+        )
         return
-    sizes, keys, ages, notes = saved
+    sizes, keys, ages, pending = saved
     # Earlier releases had two counts less; those of what has appeared are seldom needed.
     good = sizes.ndim == 1 and (len(sizes) in (5, 7) or len(sizes) % 3 == 2)
-    check(good and sizes.dtype == np.float64, "the sizes of its notes are no numbers")
-    check(bool(np.isfinite(sizes).all()), "the sizes of its notes are not finite")
+    check(good and sizes.dtype == np.float64, "the sizes of its pending predictions are no numbers")
+    check(bool(np.isfinite(sizes).all()), "the sizes of its pending predictions are not finite")
     good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
-    check(good, "the keys and ages of its notes are no whole numbers")
-    check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
-    memory.restore(sizes, keys, ages, notes)
+    check(good, "the keys and ages of its pending predictions are no whole numbers")
+    check_pending(doubles(pending, (len(keys), memory.width), "its pending predictions"), rows)
+    memory.restore(sizes, keys, ages, pending)
     memory.check_features(features)
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sapwood.corrector._blend cimport (
-    MOST_CANDIDATES, BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend,
+from sapwood.corrector._stacking cimport (
+    MOST_CANDIDATES, StackRules, stack_doubles, stacked, score_stack, solve_stack, start_stack,
     weights_of,
 )
 
@@ -16,8 +16,8 @@ cdef double PRECISION = 25.0   # one over the square of the deviation of a weigh
 cdef double MOST = 1.0         # of a weight
 
 
-cdef inline BlendRules rules_of(Py_ssize_t count) noexcept nogil:
-    return BlendRules(FADE, PRECISION, 1.0 / count, MOST)
+cdef inline StackRules rules_of(Py_ssize_t count) noexcept nogil:
+    return StackRules(FADE, PRECISION, 1.0 / count, MOST)
 
 
 cdef inline double mean_of(const double* members, Py_ssize_t count) noexcept nogil:
@@ -32,9 +32,9 @@ def fresh(Py_ssize_t count):
     """Return the state of so many models, whose combination is their mean."""
     if not 1 <= count <= MOST_CANDIDATES:
         raise ValueError(f"{count} models cannot be combined")
-    cdef double[::1] state = np.zeros(blend_doubles(count))
-    cdef BlendRules rules = rules_of(count)
-    start_blend(&state[0], count, &rules)
+    cdef double[::1] state = np.zeros(stack_doubles(count))
+    cdef StackRules rules = rules_of(count)
+    start_stack(&state[0], count, &rules)
     return state.base
 
 
@@ -57,7 +57,7 @@ def predict(const double[::1] state, const double[:, ::1] members, double[::1] f
     """
     cdef Py_ssize_t row, count = members.shape[1]
     for row in range(members.shape[0]):
-        found[row] = blended(
+        found[row] = stacked(
             &state[0], count, mean_of(&members[row, 0], count), &members[row, 0]
         )
 
@@ -79,17 +79,17 @@ def learn(
     - `found`, shape (n,): gets the predictions.
     """
     cdef Py_ssize_t row, count = members.shape[1]
-    cdef BlendRules rules = rules_of(count)
+    cdef StackRules rules = rules_of(count)
     cdef const double* own
     cdef double base, said
     with nogil:
         for row in range(members.shape[0]):
             own = &members[row, 0]
             base = mean_of(own, count)
-            said = blended(&state[0], count, base, own)
+            said = stacked(&state[0], count, base, own)
             found[row] = said
             if issued[row, 0] == issued[row, 0]:
                 said, own = issued[row, 0], &issued[row, 1]
                 base = mean_of(own, count)
-            judge_blend(&state[0], count, &rules, base, own, said, y[row], w[row], 1.0)
-            settle_blend(&state[0], count, &rules, SWEEPS)
+            score_stack(&state[0], count, &rules, base, own, said, y[row], w[row], 1.0)
+            solve_stack(&state[0], count, &rules, SWEEPS)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.hybrid import _stack
 from sapwood.hybrid.members import OneRow, many_rows
@@ -88,7 +88,7 @@ class MultiViewRegressor(OneTargetStage):
         self._views = views_of(without, crosses)
         self._models: list[Any] = [first, *(first.copy() for _ in self._views[1:])]
         self._state = _combination.fresh(len(self._views))
-        self._pending = Notes(2 + len(self._views), MOST_PENDING)
+        self._pending = PendingPredictions(2 + len(self._views), MOST_PENDING)
 
     @property
     def model(self) -> Any:
@@ -159,7 +159,7 @@ class MultiViewRegressor(OneTargetStage):
 
     def _keep(self, keys: KeyArray, members: FloatArray, results: FloatArray) -> None:
         labels = np.full(len(keys), rows_learned(self.model) or 0.0)
-        self._pending.leave_keys(
+        self._pending.put_keys(
             np.ascontiguousarray(keys), np.column_stack([labels, results, members])
         )
 
@@ -293,7 +293,7 @@ class MultiViewRegressor(OneTargetStage):
         Stage.__init__(made)
         made._views, made._models = views, models
         made._state = _checked(arrays[STATE], len(views))
-        made._pending = Notes(2 + len(views), MOST_PENDING)
+        made._pending = PendingPredictions(2 + len(views), MOST_PENDING)
         restore_pending(made._pending, arrays, rows_learned(models[0]) or 0.0)
         return made
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from naive_classes import NaiveCalibrator
 from sapwood.classify._calibration import Calibrator
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 
 
 def stream(classes, count, seed=1):
@@ -90,8 +90,8 @@ def test_the_predicted_class_never_changes(ratings, labels):
 
 
 def test_a_label_is_scored_by_what_was_issued():
-    own, expected, pending = Calibrator(), Calibrator(), Notes(3, 8)
-    pending.leave_key(2**63 + 7, np.array([0.0, 0.9, 0.1]))
+    own, expected, pending = Calibrator(), Calibrator(), PendingPredictions(3, 8)
+    pending.put_key(2**63 + 7, np.array([0.0, 0.9, 0.1]))
     own.score_one([0.5, 0.5], 2, 1, 1.0, pending, 2**63 + 7)
     expected.score_one([0.9, 0.1], 2, 1, 1.0)
     assert own.table.tobytes() == expected.table.tobytes()

@@ -5,7 +5,7 @@ import pytest
 
 import sapwood
 from export_cases import predict_flat
-from sapwood.corrector._layer import LastLayer, last_label_share
+from sapwood.corrector._layer import ErrorCorrectionLayer, last_label_share
 from sapwood.export.flat import encode, flatten
 
 KINDS = [
@@ -36,7 +36,7 @@ def test_models_begin_with_the_last_label_of_a_series(kind, seed):
 
 
 def share_after(y, model, labels):
-    layer = LastLayer()
+    layer = ErrorCorrectionLayer()
     layer.predict_learn(model[:labels], y[:labels])
     return last_label_share(layer.state)
 
@@ -58,9 +58,9 @@ def test_the_share_grows_on_a_series_is_0_without_order_and_ends():
 
 def test_labels_that_come_in_blocks_are_less_evidence():
     _, y = series()
-    layer, still = LastLayer(), np.full(40, 100.0)
+    layer, still = ErrorCorrectionLayer(), np.full(40, 100.0)
     for start in (0, 40):
-        _, notes = layer.say(still)
+        _, notes = layer.predict(still)
         layer.learn(still, y[start : start + 40], notes)
     assert last_label_share(layer.state) == 0.0  # of 40 labels as late as these, about 8 count
     assert share_after(y, np.full(400, 100.0), 80) > 0.9

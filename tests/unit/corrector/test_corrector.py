@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive_layer import Layer, Memory
-from sapwood.corrector._layer import LastLayer, fresh_layer, layer_parts
-from sapwood.corrector._pending import Notes, bytes_of_a_note
+from sapwood.corrector._layer import ErrorCorrectionLayer, fresh_layer, layer_parts
+from sapwood.corrector._pending import PendingPredictions, pending_bytes
 
 
 def walk(count, seed=0):
@@ -27,15 +27,15 @@ def test_the_layer_is_its_twin(late, weights):
     model, y = walk(900)
     rng = np.random.default_rng(1)
     w = np.ones(900) if weights == "ones" else 10.0 ** rng.uniform(-2, 1, 900)
-    layer, twin, said = LastLayer(), None, {}
+    layer, twin, said = ErrorCorrectionLayer(), None, {}
     for row in range(900 + late):
         if row < 900 and row % 7:  # each seventh row is never predicted
-            found, notes = layer.say(model[row : row + 1])
+            found, notes = layer.predict(model[row : row + 1])
             if twin is None:
                 assert found[0] == model[row]
                 said[row] = notes, None
             else:
-                expected, saying = twin.say(model[row])
+                expected, saying = twin.predict(model[row])
                 assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
                 said[row] = notes, (saying, layer.rows)
         if row >= late:
@@ -67,14 +67,14 @@ def test_the_range_of_y_is_that_of_the_reference(kind):
         "fall": -np.sqrt(time),
     }[kind]
     model, y = drawn + moved, np.maximum(drawn, 0.0) + moved
-    layer, twin, held = LastLayer(), None, 0
+    layer, twin, held = ErrorCorrectionLayer(), None, 0
     for row in range(rows):
         at = slice(row, row + 1)
-        found, notes = layer.say(model[at])
+        found, notes = layer.predict(model[at])
         if twin is None:
             twin = Layer(y[0])
         else:
-            expected, saying = twin.say(model[row])
+            expected, saying = twin.predict(model[row])
             assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
             held += found[0] in twin.held_to()
             twin.judge(saying, y[row], 1.0, 0)
@@ -83,18 +83,18 @@ def test_the_range_of_y_is_that_of_the_reference(kind):
     if kind in ("zeros", "shift"):
         assert held > 100
     if kind == "zeros":
-        assert layer.say(np.array([-50.0, 50.0]))[0].tolist() == [y.min(), y.max()]
+        assert layer.predict(np.array([-50.0, 50.0]))[0].tolist() == [y.min(), y.max()]
     if kind == "trend":
-        assert layer.say(np.array([500.0]))[0] > y.max()
+        assert layer.predict(np.array([500.0]))[0] > y.max()
 
 
 def test_labels_at_once_are_notes_that_are_handed_back_at_once():
     model, y = walk(400)
-    layer, twin = LastLayer(), LastLayer()
+    layer, twin = ErrorCorrectionLayer(), ErrorCorrectionLayer()
     expected = []
     for row in range(400):
         at = slice(row, row + 1)
-        said, notes = twin.say(model[at])
+        said, notes = twin.predict(model[at])
         expected.append(said[0])
         twin.learn(model[at], y[at], notes)
     assert layer.predict_learn(model, y).tolist() == expected
@@ -103,13 +103,13 @@ def test_labels_at_once_are_notes_that_are_handed_back_at_once():
 
 def test_what_follows_a_walk_is_believed_at_once_and_not_by_the_thousand():
     model, y = walk(20_000)
-    at_once, late = LastLayer(), LastLayer()
+    at_once, late = ErrorCorrectionLayer(), ErrorCorrectionLayer()
     error = np.mean((at_once.predict_learn(model, y) - y)[2000:] ** 2)
     assert error < 1.6 * (1 + 0.3**2)  # of what can be known, the walk's last step and the noise
     said = []
     for start in range(0, 20_000, 1000):
         part = slice(start, start + 1000)
-        found, notes = late.say(model[part])
+        found, notes = late.predict(model[part])
         said.append(found)
         late.learn(model[part], y[part], notes)
     ratio = np.mean((np.concatenate(said) - y)[5000:] ** 2) / np.mean((model - y)[5000:] ** 2)
@@ -118,17 +118,17 @@ def test_what_follows_a_walk_is_believed_at_once_and_not_by_the_thousand():
 
 def test_history_credits_nobody():
     model, y = walk(5000)
-    layer = LastLayer()
+    layer = ErrorCorrectionLayer()
     layer.learn(model, y)
-    said, _ = layer.say(model)
+    said, _ = layer.predict(model)
     assert said.tolist() == model.tolist()
 
 
 def test_rows_that_do_not_fit_are_refused():
-    layer = LastLayer()
+    layer = ErrorCorrectionLayer()
     with pytest.raises(ValueError, match="do not fit together"):
         layer.learn(np.zeros(2), np.zeros(3))
-    with pytest.raises(ValueError, match="notes do not fit"):
+    with pytest.raises(ValueError, match="records do not fit"):
         layer.learn(np.zeros(2), np.zeros(2), np.zeros((2, 1)))
     with pytest.raises(ValueError, match="do not fit together"):
         layer.predict_learn(np.zeros(2), np.zeros(3))
@@ -145,8 +145,8 @@ def test_parts_of_a_layer_cover_it():
 
 def id_key(number):
     """The key of a number that stands for an id."""
-    notes = Notes(1, 1)
-    notes.leave_id(number, np.zeros(1))
+    notes = PendingPredictions(1, 1)
+    notes.put_id(number, np.zeros(1))
     return int(notes.state()[1][0])
 
 
@@ -173,18 +173,18 @@ steps = st.lists(
 
 @given(steps=steps, most=st.sampled_from([1, 2, 8, 64]))
 def test_the_memory_is_its_twin(steps, most):
-    notes, twin, labels = Notes(2, most), Memory(most), 0
+    notes, twin, labels = PendingPredictions(2, most), Memory(most), 0
     for number, (what, value) in enumerate(steps):
         row = np.array([value / 3, np.nan, -0.0])
         if what == "leave":
-            notes.leave_row(row, np.array([labels, number], dtype=float))
+            notes.put_row(row, np.array([labels, number], dtype=float))
             twin.leave(value, labels, number)
         elif what == "take":
             found, expected = notes.take_row(row, labels), twin.take(value, labels)
             assert (found is None) == (expected is None)
             assert found is None or found[1] == expected
         elif what == "leave id":
-            notes.leave_id(value, np.array([labels, number], dtype=float))
+            notes.put_id(value, np.array([labels, number], dtype=float))
             twin.leave(str(value), labels, number)
         elif what == "take id":
             found = notes.take_one(id_key(value), labels)
@@ -193,10 +193,10 @@ def test_the_memory_is_its_twin(steps, most):
         elif what == "labels":
             labels += value
         elif what == "unrecorded":
-            notes.leave_blanks(value)
+            notes.add_unrecorded(value)
             twin.unrecorded = min(twin.unrecorded + value, most)
         else:
-            copy = Notes(2, most)
+            copy = PendingPredictions(2, most)
             copy.restore(*notes.state())
             assert [each.tolist() for each in copy.state()] == [
                 each.tolist() for each in notes.state()
@@ -212,21 +212,21 @@ def test_the_memory_is_its_twin(steps, most):
 
 
 def test_the_memory_grows_as_far_as_its_bound_and_is_given_back():
-    notes = Notes(3, 256)
+    notes = PendingPredictions(3, 256)
     rows = np.arange(1000.0)[:, None]
     for row in rows:
-        notes.leave_row(row, np.repeat(row, 3))
+        notes.put_row(row, np.repeat(row, 3))
     assert (notes.count, notes.room) == (256, 256)
-    assert notes.nbytes == 256 * bytes_of_a_note(3)
+    assert notes.nbytes == 256 * pending_bytes(3)
     assert notes.take_row(rows[744], 0).tolist() == [744.0] * 3
     _, _, _, contents = notes.state()
     assert contents[:, 0].tolist() == list(range(745, 1000))
 
 
 def test_labels_of_rows_that_are_never_recognised_are_taken_in_order():
-    notes, twin, taken = Notes(2, 64), Memory(64), []
+    notes, twin, taken = PendingPredictions(2, 64), Memory(64), []
     for number in range(60):
-        notes.leave_row(np.array([float(number)]), np.array([number, number], float))
+        notes.put_row(np.array([float(number)]), np.array([number, number], float))
         twin.leave(number, number, number)
         if number >= 3:
             found = notes.take_row(np.array([number + 0.5]), number)
@@ -238,10 +238,10 @@ def test_labels_of_rows_that_are_never_recognised_are_taken_in_order():
 
 
 def test_rows_that_are_recognised_do_not_take_notes_of_others():
-    notes = Notes(1, 256)
-    notes.leave_row(np.array([-1.0]), np.array([0.0]))
+    notes = PendingPredictions(1, 256)
+    notes.put_row(np.array([-1.0]), np.array([0.0]))
     for number in range(100):
-        notes.leave_row(np.array([float(number)]), np.array([float(number)]))
+        notes.put_row(np.array([float(number)]), np.array([float(number)]))
         assert notes.take_row(np.array([float(number)]), number).tolist() == [number]
     for other in (0.5, 1.5, 2.5):
         assert notes.take_row(np.array([other]), 100) is None
@@ -269,9 +269,9 @@ def matches(kinds, arrival, never, late=24, rows=900):
     """Return the numbers of rows, and of those whose prediction their labels took."""
     rng = np.random.default_rng(kinds)
     row = rng.integers(0, kinds, rows).astype(float)
-    notes, labels, found = Notes(2, 2048), 0, []
+    notes, labels, found = PendingPredictions(2, 2048), 0, []
     for number in range(rows):
-        notes.leave_row(row[number : number + 1], np.array([labels, number], float))
+        notes.put_row(row[number : number + 1], np.array([labels, number], float))
         due = {
             "one by one": [number - late],
             "two by two": [number - late - 1, number - late] if number % 2 else [],
@@ -291,9 +291,9 @@ def matches(kinds, arrival, never, late=24, rows=900):
 def test_reach_stays_where_labels_never_come():
     rng = np.random.default_rng(2)
     row = rng.integers(0, 3, 4_000).astype(float)
-    notes, labels, reach = Notes(2, 2048), 0, []
+    notes, labels, reach = PendingPredictions(2, 2048), 0, []
     for number in range(len(row)):
-        notes.leave_row(row[number : number + 1], np.array([labels, number], float))
+        notes.put_row(row[number : number + 1], np.array([labels, number], float))
         if number >= 24 and number % 20:
             notes.take_row(row[number - 24 : number - 23], labels)
             labels += 1
@@ -303,14 +303,14 @@ def test_reach_stays_where_labels_never_come():
 
 
 def test_values_that_appear_are_no_part_of_keys_of_predictions_before_them():
-    notes, row = Notes(2, 64), np.array([1.0, 5.0, 0.25])
+    notes, row = PendingPredictions(2, 64), np.array([1.0, 5.0, 0.25])
     before = np.array([1.0, np.nan, np.nan])  # neither the category 5 nor the feature is known
     between = np.array([1.0, 5.0, np.nan])
     for number, (labels, said) in enumerate([(1, before), (2, before), (3, between), (5, row)]):
-        notes.leave_row(said, np.array([labels, number], float))
-    notes.appear_value(1, 5.0, 2.0)
-    notes.appear_value(2, np.nan, 4.0)
-    copy = Notes(2, 64)
+        notes.put_row(said, np.array([labels, number], float))
+    notes.add_appearance(1, 5.0, 2.0)
+    notes.add_appearance(2, np.nan, 4.0)
+    copy = PendingPredictions(2, 64)
     copy.restore(*notes.state())
     for each in (notes, copy):
         assert [each.take_row(row, labels)[1] for labels in range(6, 10)] == [0.0, 1.0, 2.0, 3.0]
@@ -318,20 +318,20 @@ def test_values_that_appear_are_no_part_of_keys_of_predictions_before_them():
 
 
 def test_other_rows_do_not_take_predictions_from_before_an_appearance():
-    notes = Notes(2, 64)
-    notes.leave_row(np.array([1.0, np.nan]), np.array([1.0, 0.0]))
-    notes.appear_value(1, 5.0, 1.0)
+    notes = PendingPredictions(2, 64)
+    notes.put_row(np.array([1.0, np.nan]), np.array([1.0, 0.0]))
+    notes.add_appearance(1, 5.0, 1.0)
     assert notes.take_row(np.array([1.0, 4.0]), 3) is None  # 4 was known before
     assert notes.take_row(np.array([2.0, 5.0]), 4) is None
     assert notes.take_row(np.array([1.0, 5.0]), 5) is not None
 
 
 def test_of_many_appearances_the_latest_are_remembered():
-    notes = Notes(2, 256)
+    notes = PendingPredictions(2, 256)
     for number in range(100):
-        notes.leave_row(np.array([number / 7, np.nan]), np.array([1.0, number]))
+        notes.put_row(np.array([number / 7, np.nan]), np.array([1.0, number]))
     for value in range(70):
-        notes.appear_value(1, float(value), 1.0 + value)
+        notes.add_appearance(1, float(value), 1.0 + value)
     assert notes.appearance_count == 64
     assert notes.take_row(np.array([1 / 7, 69.0]), 80)[1] == 1.0
     assert notes.take_row(np.array([2 / 7, 5.0]), 81) is None
@@ -351,7 +351,7 @@ def test_of_many_appearances_the_latest_are_remembered():
     ],
 )
 def test_appearances_that_cannot_be_are_not_restored(more, words):
-    notes = Notes(1, 16)
+    notes = PendingPredictions(1, 16)
     sizes = np.array([16, 0, 0, 0, 0, 0, 0, *more], dtype=float)
     with pytest.raises(ValueError, match=words):
         notes.restore(sizes, np.ones(1, np.uint64), np.array([1]), np.ones((1, 1)))
@@ -359,18 +359,18 @@ def test_appearances_that_cannot_be_are_not_restored(more, words):
 
 
 def test_appearances_of_features_that_there_are_not_are_rejected():
-    notes = Notes(2, 16)
-    notes.leave_row(np.array([1.0]), np.array([1.0, 0.0]))
-    notes.appear_value(3, 1.0, 1.0)
+    notes = PendingPredictions(2, 16)
+    notes.put_row(np.array([1.0]), np.array([1.0, 0.0]))
+    notes.add_appearance(3, 1.0, 1.0)
     with pytest.raises(ValueError, match="feature 3 of 2 has appeared"):
         notes.take_row(np.array([1.0, 2.0]), 3)
 
 
 def test_rows_are_known_by_their_values_and_where_they_stand():
     rows = [[1.0, 2.0], [2.0, 1.0], [1.0, np.nan], [np.nan, 1.0], [0.0, 0.0], [np.nan, np.nan]]
-    notes = Notes(1, 16)
+    notes = PendingPredictions(1, 16)
     for number, row in enumerate(rows):
-        notes.leave_row(np.array(row), np.array([float(number)]))
+        notes.put_row(np.array(row), np.array([float(number)]))
     assert notes.take_row(np.array([1.0]), 9).tolist() == [2.0]  # a feature came since
     assert notes.take_row(np.array([-0.0, 0.0]), 9).tolist() == [4.0]
     assert notes.take_row(np.array([]), 9).tolist() == [5.0]
@@ -378,10 +378,10 @@ def test_rows_are_known_by_their_values_and_where_they_stand():
 
 
 def test_keys_of_whole_numbers_differ():
-    notes, grid = Notes(1, 65536), np.arange(32.0)
+    notes, grid = PendingPredictions(1, 65536), np.arange(32.0)
     rows = np.array(np.meshgrid(grid, grid, grid)).reshape(3, -1).T.copy()
     for row in rows:
-        notes.leave_row(row, np.zeros(1))
+        notes.put_row(row, np.zeros(1))
     _, keys, _, _ = notes.state()
     assert len(np.unique(keys)) == len(rows)
 
@@ -395,15 +395,15 @@ def test_keys_of_whole_numbers_differ():
         ((16, -1, 0, 0, 0), [1], "-1.0 labels late"),
         ((16, np.inf, 0, 0, 0), [1], "inf labels late"),
         ((16, 0, 21, 0, 0), [1], "21.0 labels cannot have been missed"),
-        ((16, 0, 0, -1, 0), [1], "there cannot be -1.0 notes"),
+        ((16, 0, 0, -1, 0), [1], "there cannot be -1.0 predictions"),
         ((16, 0, 0, 0, 17), [1], "there cannot be 17.0 predictions"),
-        ((16, 0, 0, 0, 0), [17], "age of note 0"),
-        ((16, 0, 0, 0, 0), [2, 2], "age of note 0"),
-        ((16, 0, 0, 0, 0), [0], "age of note 0"),
+        ((16, 0, 0, 0, 0), [17], "age of prediction 0"),
+        ((16, 0, 0, 0, 0), [2, 2], "age of prediction 0"),
+        ((16, 0, 0, 0, 0), [0], "age of prediction 0"),
     ],
 )
 def test_what_cannot_be_is_not_restored(sizes, ages, words):
-    notes = Notes(1, 16)
+    notes = PendingPredictions(1, 16)
     count = len(ages)
     with pytest.raises(ValueError, match=words):
         notes.restore(
@@ -414,4 +414,4 @@ def test_what_cannot_be_is_not_restored(sizes, ages, words):
 @pytest.mark.parametrize(("width", "most"), [(0, 16), (1, 0), (1, 12)])
 def test_a_memory_has_a_size(width, most):
     with pytest.raises(ValueError, match="a power of 2"):
-        Notes(width, most)
+        PendingPredictions(width, most)

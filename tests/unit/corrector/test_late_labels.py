@@ -127,7 +127,7 @@ def test_labels_in_another_order_are_found(series):
             said += tree.predict_many(X[part]).tolist()
             part = rng.permutation(part)
             tree.learn_many(X[part], y[part])
-            assert track is None or tree._kernel.notes.count == 0
+            assert track is None or tree._kernel.pending.count == 0
         scores.append(r2_score(y[500:], said[500:]))
     assert scores[0] > scores[1] - 0.01
 

@@ -121,7 +121,7 @@ def test_notes_from_before_all_began_anew_are_not_judged(make):
         late.learn_many(own, y[start : start + 20])
     events = [event["event"] for event in late.replacements]
     assert "reset" in events
-    assert late._kernel.notes.count == 0
+    assert late._kernel.pending.count == 0
     assert np.mean((predicted - y[-20:]) ** 2) < 0.5 * y[-500:].var()
 
 

@@ -201,7 +201,7 @@ def test_labels_that_come_late_are_judged_by_what_was_said(make):
         again = batches.predict_many(X[part])
         batches.learn_many(X[part], Y[part])
         assert said.tobytes() == again.tobytes()
-        assert late._kernel.notes.count == 0
+        assert late._kernel.pending.count == 0
     assert late.to_bytes() == batches.to_bytes()
     lateness = [late._kernel.worth, make()._kernel.worth]
     assert lateness[0] < lateness[1] == 1.0
@@ -239,8 +239,8 @@ def test_what_an_ensemble_keeps_of_targets_is_counted():
     for place in range(5):
         trees += sapwood.tree._memory.nbytes(kernel.trees[place])
     tables = kernel.tables
-    own = [tables.record_table, tables.blend_table, tables.layer_table, tables.error_table]
-    least = sum(table.nbytes for table in own) + kernel.notes.nbytes
+    own = [tables.record_table, tables.stack_table, tables.layer_table, tables.error_table]
+    least = sum(table.nbytes for table in own) + kernel.pending.nbytes
     without = trees - 5 * forest._bytes_for_each(forest._features, forest._features.known)
     assert least + without < forest.nbytes < 1.5 * least + without + 50_000
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import naive_intervals
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.intervals import _bounds, _one_row
 from sapwood.intervals.bound_table import BoundTable
 
@@ -81,7 +81,7 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
     table, overall, levels = state()
     twin = naive_intervals.Bounds(LEVELS, parents.tolist())
     late = 30
-    pending, labels = Notes(3 + 2 * len(LEVELS), 64), np.zeros(1)
+    pending, labels = PendingPredictions(3 + 2 * len(LEVELS), 64), np.zeros(1)
     factors = np.ones((_bounds.MOST_GROUPS, len(LEVELS)))
     one = _one_row.OneRow(table, overall, levels, parents, pending, labels, factors)
     twins = []
@@ -178,7 +178,7 @@ def test_arrays_that_do_not_fit_are_refused(wrong):
     elif wrong == "weights":
         w = w[:-1].copy()
     elif wrong == "pending":
-        pending, keys = Notes(3, 64), np.zeros(50, np.uint64)
+        pending, keys = PendingPredictions(3, 64), np.zeros(50, np.uint64)
     else:
         bounds = np.zeros((49, 2 * len(LEVELS)))
     before = table.copy()

@@ -180,12 +180,12 @@ def test_a_label_finds_its_prediction_though_its_lags_have_changed(nesting, inne
         innermost = innermost.model
     model.predict_one({"a": 3.0})
     model.predict_many([{"a": 4.0}, {}])
-    assert innermost._kernel.notes.count == 3
+    assert innermost._kernel.pending.count == 3
     model.learn_one({"a": 5.0, "new": "category"}, 2.0)
     model.learn_one({"a": 3.0}, 2.0)
     model.learn_many({"a": [4.0]}, [2.0])
     model.learn_many([{}], [2.0])
-    assert innermost._kernel.notes.count == 0
+    assert innermost._kernel.pending.count == 0
 
 
 # -- bytes -----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def sharded(draw, tame=False, **fixed):
     first = draw(st.integers(20, 38))
     shards = draw(st.integers(1, 4))
     tree = tree_cases.tree_of(stream.part(0, first), **arguments)
-    assume(tree._kernel.pending < 0)
+    assume(tree._kernel.undecided < 0)
     rest = stream.part(first)
     cuts = sorted(draw(st.integers(0, len(rest.y))) for _ in range(shards - 1))
     return tree, rest, rest.parts(cuts)
@@ -244,9 +244,9 @@ def test_new_features_and_categories_of_workers_are_merged():
     assert labels["c"] == {"red": 0, "blue": 1, "amber": 2, "green": 3, "zinc": 4}
     assert int(result._kernel.rows) == 602 + 600
     # The weight of each category is what was there, and what both workers saw.
-    weights = result._kernel.level_table[64 * 3 : 64 * 4, 0]
+    weights = result._kernel.encoding_table[64 * 3 : 64 * 4, 0]
     assert weights[:6].tolist() == [101.0, 101.0, 100.0, 100.0, 200.0, 0.0]
-    means = result._kernel.level_table[64 * 3 : 64 * 4, 1] + result._kernel.first
+    means = result._kernel.encoding_table[64 * 3 : 64 * 4, 1] + result._kernel.first
     zinc = np.concatenate([y[1::3], y[2::3]])
     assert means[4] == pytest.approx(zinc.mean(), rel=1e-9)
     assert sapwood.model.from_bytes(result.to_bytes()).features == result.features

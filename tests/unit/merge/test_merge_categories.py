@@ -99,14 +99,14 @@ def test_levels_are_those_of_one_worker_that_learned_all(labels):
     for part in parts:
         serial.learn_many(part.columns, part.y)
     mine, theirs = (
-        dict(zip(each._features.categories[1], each._kernel.levels_of(1), strict=False))
+        dict(zip(each._features.categories[1], each._kernel.encodings_of(1), strict=False))
         for each in (tree, serial)
     )
     assert mine.keys() == theirs.keys()
     start = 64 * 2
     np.testing.assert_allclose(
-        tree._kernel.level_table[start : start + 3],
-        serial._kernel.level_table[start : start + 3],
+        tree._kernel.encoding_table[start : start + 3],
+        serial._kernel.encoding_table[start : start + 3],
         rtol=1e-9,
     )
     for label, level in theirs.items():
@@ -158,12 +158,12 @@ def test_means_forget_as_those_of_a_tree_do():
     """A category that has changed its level is followed, as its mean remembers 256 rows."""
     rows = shops(30_000, 70)
     tree = tree_cases.tree_of(rows, max_depth=0)
-    weights = tree._kernel.level_table[64 * 2 + 3 : 64 * 2 + 3 + 70, 0]
+    weights = tree._kernel.encoding_table[64 * 2 + 3 : 64 * 2 + 3 + 70, 0]
     assert weights.max() == 256
     later = shops(40_000, 70, 2)
     moved = later._replace(y=later.y + 50)
     apply(tree, total(deltas_of(tree, [moved])))
-    means = tree._kernel.level_table[64 * 2 + 3 : 64 * 2 + 3 + 70]
+    means = tree._kernel.encoding_table[64 * 2 + 3 : 64 * 2 + 3 + 70]
     assert means[:, 0].max() == 256
     labels = np.array([float(label[1:]) for label in tree._features.categories[1]])
     expected = np.random.default_rng(99).normal(0, 3, 70)[labels.astype(int)] + 51

@@ -14,7 +14,7 @@ HINT = SOURCES / "tree" / "_prefetch.pxd"
 LOOPS = {
     SOURCES / "tree" / "_blocks.pxd",
     SOURCES / "tree" / "_vectors.pxd",
-    SOURCES / "corrector" / "_faded.pxd",
+    SOURCES / "corrector" / "_weighted_sums.pxd",
 }
 GUARDED = re.compile(r"#if defined[^\n]*defined\(__GNUC__\)\n.*?#endif", re.DOTALL)
 

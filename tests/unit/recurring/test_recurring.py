@@ -204,7 +204,7 @@ def test_labels_that_are_late_when_a_model_returns_find_their_predictions_afterw
             own = place - late
             model.learn_one(rows[own], float(y[own]), id=own if ids else None)
     assert "returned" in [event["event"] for event in model.events]
-    notes = model.model._kernel.notes
+    notes = model.model._kernel.pending
     assert notes.count == late
     assert ids or notes.unrecorded == 0
 

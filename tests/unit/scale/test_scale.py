@@ -49,7 +49,7 @@ def test_formats_and_files_give_about_the_same(folder):
         assert found.model.feature_kinds["colour"] == "category"
         assert found.rounds in (2, 3)  # of a text, rows are told by bytes
         assert 0.8 < found.r2 < 1.0
-        levels = found.model._kernel.level_table[64 * 5 : 64 * 5 + 3, 0]
+        levels = found.model._kernel.encoding_table[64 * 5 : 64 * 5 + 3, 0]
         assert levels.tolist() == [2_000.0] * 3
 
 
@@ -62,7 +62,9 @@ def test_rows_are_those_of_a_serial_run(folder):
     found = trained(folder / "all.parquet").model
     for name in ("rows", "weight", "low", "high"):
         assert getattr(found._kernel, name) == getattr(serial._kernel, name)
-    np.testing.assert_allclose(found._kernel.level_table, serial._kernel.level_table, rtol=1e-9)
+    np.testing.assert_allclose(
+        found._kernel.encoding_table, serial._kernel.encoding_table, rtol=1e-9
+    )
 
 
 def test_threads_and_processes_give_the_same_model(folder):
@@ -82,7 +84,7 @@ def test_workers_sum_the_deltas_of_many(folder):
     assert int(found.model._kernel.rows) == ROWS
     lost = trained(folder / "all.parquet", workers=20, engine=Unlucky({5, 24}))
     assert content(lost) == content(found)
-    levels = found.model._kernel.level_table[64 * 5 : 64 * 5 + 3, 0]
+    levels = found.model._kernel.encoding_table[64 * 5 : 64 * 5 + 3, 0]
     assert levels.tolist() == [2_000.0] * 3
 
 

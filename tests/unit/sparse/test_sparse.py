@@ -116,7 +116,7 @@ def test_labels_find_their_predictions():
             by_row.learn_one(rows[number - 24], y[number - 24])
     # The linear prediction of a row is another one when its label comes: it is found nevertheless.
     for model in (by_id, by_row):
-        notes = model.model._kernel.notes
+        notes = model.model._kernel.pending
         assert (notes.count, notes.misses) == (24, 0)
 
 

@@ -15,6 +15,7 @@ from sapwood import (
     LossRegressor,
     MultiViewRegressor,
     RecurringRegressor,
+    ScreenedRegressor,
     TransformedRegressor,
 )
 from sapwood.evaluate import prequential
@@ -34,6 +35,7 @@ AROUND = {
     "auto": lambda model: TransformedRegressor(model, "auto"),
     "views": lambda model: MultiViewRegressor(model, without=["b"], crosses=[("a", "b")]),
     "recurring": RecurringRegressor,
+    "screened": lambda model: ScreenedRegressor(model, features=1),
     "hybrid": hybrid,
 }
 every = pytest.mark.parametrize("around", AROUND)
@@ -88,7 +90,7 @@ def pending_in(model):
     if isinstance(model, HybridRegressor):
         return [model._core.pending.count]
     inner = getattr(model, "_models", [model.model])
-    return [each._kernel.notes.count for each in inner]
+    return [each._kernel.pending.count for each in inner]
 
 
 @every

@@ -5,18 +5,28 @@ import pytest
 
 import sapwood
 from hybrid_cases import MeanEstimator
-from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor, HybridRegressor
+from sapwood import (
+    AdaptiveTreeRegressor,
+    CorrectedRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    HybridRegressor,
+    MonitoredRegressor,
+)
+from sapwood.drift import Monitor
 from sapwood.intervals import IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
 from sapwood.schema import Schema
 from sapwood.stages import Stage
+from sapwood.stages.intervals import OfferedIntervals
 
+WITHOUT_LAYER = {"track": None, "threads": 1}
 MODELS = {
-    "tree": lambda: HoeffdingTreeRegressor(grace_period=50),
-    "adaptive": lambda: AdaptiveTreeRegressor(threads=1),
-    "forest": lambda: ForestRegressor(members=2, threads=1),
+    "tree": lambda: HoeffdingTreeRegressor(grace_period=50, track=None),
+    "adaptive": lambda: AdaptiveTreeRegressor(**WITHOUT_LAYER),
+    "forest": lambda: ForestRegressor(members=2, **WITHOUT_LAYER),
     "hybrid": lambda: HybridRegressor(
-        ForestRegressor(members=2, threads=1), MeanEstimator(), min_rows=100, background=False
+        ForestRegressor(members=2, **WITHOUT_LAYER), MeanEstimator(), min_rows=100, background=False
     ),
 }
 STAGES = {
@@ -24,10 +34,15 @@ STAGES = {
     "interval": IntervalRegressor,
     "lags(interval)": lambda model: LaggedModel(IntervalRegressor(model), Lags([1, 3])),
     "interval(lags)": lambda model: IntervalRegressor(LaggedModel(model, Lags([1, 3]))),
+    "corrected": CorrectedRegressor,
+    "interval(corrected)": lambda model: IntervalRegressor(CorrectedRegressor(model)),
+    "monitored(interval)": lambda model: MonitoredRegressor(IntervalRegressor(model)),
+    "lags(monitored)": lambda model: LaggedModel(MonitoredRegressor(model), Lags([1, 3])),
 }
 
 # The definition: how a stage offers each public name of the model inside. Rows get their lags, if
-# the stage adds lags, and are as they are, if it adds intervals.
+# the stage adds lags, and are as they are for other stages. Predictions are as they are, unless they
+# are corrected.
 ROW = {
     "predict_one": (),
     "explain": (),
@@ -45,6 +60,7 @@ CALLED = {"summary", "to_text", "to_rules", "to_frame", "draw"}
 PASSED_ON = {
     *("feature_importances", "overall_importances", "tree", "member", "replacements", "listen"),
     *("unit_changes", "prune", "region_parents", "no_splits", "targets", "attach", "corrector"),
+    *("alarms", "monitor"),
     *(
         "batch_name",
         "is_refitting",
@@ -56,17 +72,17 @@ PASSED_ON = {
         "weights",
     ),
 }
-ONLY_LAGS = {"parameters", "levels", "widths", "region_tree"}  # of which intervals have their own
+OF_INTERVALS = {"levels", "widths", "region_tree"}  # which stages without intervals pass on
 REJECTED = {"merge"}
 NOT_OFFERED = {
     *("fit", "score", "get_params", "lags", "forecast", "forecast_path"),
-    *("anomaly_score_one", "anomaly_score_many"),
+    *("anomaly_score_one", "anomaly_score_many", "ignored"),
 }
 OWN = {
     *("learn_one", "learn_many", "features", "feature_kinds", "n_leaves", "nbytes"),
     *("several_targets", "all_or_nothing", "copy", "save", "to_bytes", "to_state", "from_bytes"),
     *("from_state", "kind", "format", "can_be_saved", "model", "rows_learned", "predict", "learn"),
-    *("schema", "column_formats", "of_target", *ONLY_LAGS),
+    *("schema", "column_formats", "of_target", "parameters", *OF_INTERVALS),
 }
 SETTABLE = {"schema", "column_formats"}
 
@@ -129,9 +145,27 @@ def same(found, expected):
 
 def own_of(outer):
     """The names that a stage has whatever is inside."""
+    if isinstance(outer, MonitoredRegressor):
+        return {"alarms", "monitor", "ignored"}
     if not isinstance(outer, IntervalRegressor):
         return set()
-    return {name for name in public(outer) if "interval" in name or "quantile" in name}
+    own = {name for name in public(outer) if "interval" in name or "quantile" in name}
+    return own | OF_INTERVALS
+
+
+def corrected(outer, name, expected, y):
+    """What a stage returns of a result of the model inside: its predictions corrected."""
+    if not isinstance(outer, CorrectedRegressor) or name == "explain":
+        return expected
+    layer = outer._held.own[0].copy()
+    values = expected[0] if isinstance(expected, tuple) else expected
+    members = np.atleast_1d(np.array(values, float))
+    if name in LEARNING:
+        issued = layer.learn(members, np.array(y), at_once=name != "learn_telling")
+    else:
+        issued = layer.predict(members)[0]
+    issued = issued if isinstance(values, np.ndarray) else issued[0]
+    return (issued, *expected[1:]) if isinstance(expected, tuple) else issued
 
 
 def public(model):
@@ -139,7 +173,7 @@ def public(model):
 
 
 def is_there(model, name):
-    return name in public(model) and (name in OWN or hasattr(model, name))
+    return name in public(model) and (name in OWN - OF_INTERVALS or hasattr(model, name))
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -158,18 +192,21 @@ def test_each_name_of_a_model_is_offered_as_its_definition_says(learned, stage, 
             assert name not in public(outer) or not is_there(outer, name), name
         elif name in ROW:
             row = outer.lags.plan_one(x)[0] if with_lags else x
-            assert same(getattr(other, name)(x, *ROW[name]), getattr(twin, name)(row, *ROW[name]))
+            expected = corrected(outer, name, getattr(twin, name)(row, *ROW[name]), y)
+            assert same(getattr(other, name)(x, *ROW[name]), expected), name
         elif name in ROWS:
             rows = outer.lags.transform_many(X) if with_lags else X
-            assert same(getattr(other, name)(X), getattr(twin, name)(rows)), name
+            expected = corrected(outer, name, getattr(twin, name)(rows), y)
+            assert same(getattr(other, name)(X), expected), name
         elif name in LEARNING:
             rows = outer.lags.plan(X, y).features if with_lags else X
-            assert same(getattr(other, name)(X, y), getattr(twin, name)(rows, y)), name
+            expected = corrected(outer, name, getattr(twin, name)(rows, y), y)
+            assert same(getattr(other, name)(X, y), expected), name
             assert other.rows_learned == outer.rows_learned + 2
         elif name in CALLED:
             expected, found = getattr(inner, name), getattr(outer, name)
             assert same(found() if callable(found) else found, _called(expected)), name
-        elif name in PASSED_ON or (with_lags and name in ONLY_LAGS):
+        elif name in PASSED_ON or (name in OF_INTERVALS and isinstance(outer, OfferedIntervals)):
             expected, found = getattr(inner, name), getattr(outer, name)
             assert found == expected if callable(expected) else same(found, expected), name
         elif name in REJECTED:
@@ -189,8 +226,8 @@ def test_a_name_that_the_model_has_not_is_not_there(learned, stage, kind):
     outer = restored(learned, stage, kind)
     own = OWN | REJECTED | {"lags", "predict_one", "predict_many", "predict_learn_many"}
     own |= {"forecast", "forecast_path"}  # of lags alone
-    if isinstance(outer, IntervalRegressor):
-        own |= own_of(outer) | {"targets"}
+    own |= {"targets"} if not isinstance(outer, LaggedModel) else set()
+    own |= own_of(outer)
     for name in public(outer) - own:
         assert hasattr(outer, name) == hasattr(outer.model, name), name
     for name in ROW.keys() | ROWS | LEARNING:
@@ -221,6 +258,12 @@ def test_what_a_stage_has_of_its_own_follows_the_model_inside(learned, stage, ki
     else:
         with pytest.raises(ValueError, match="no model of one target"):
             outer.of_target("u")
+    if isinstance(outer, CorrectedRegressor):
+        assert outer.parameters == {"model": inner}
+    if isinstance(outer, MonitoredRegressor):
+        monitor = outer.parameters["monitor"]
+        assert monitor.parameters == {"once_in": 1_000_000.0, "target": "y"}
+        assert (outer.monitor.rows, outer.ignored) == (300, ())
 
 
 def test_only_what_reaches_the_model_can_be_set(learned, stage, kind):
@@ -273,6 +316,18 @@ def lagged(model):
         (lambda: lagged(IntervalRegressor(lagged(tree()))), "name all lags in one Lags"),
         (lambda: IntervalRegressor(sapwood.HoeffdingTreeClassifier()), "predict_proba_one"),
         (lambda: lagged(sapwood.ForestClassifier(members=2)), "LaggedClassifier"),
+        (lambda: CorrectedRegressor(sapwood.HoeffdingTreeClassifier()), "need no layer"),
+        (lambda: MonitoredRegressor(sapwood.HoeffdingTreeClassifier()), "evaluate_classes"),
+        (lambda: CorrectedRegressor(CorrectedRegressor(bare())), "same errors"),
+        (lambda: CorrectedRegressor(lagged(CorrectedRegressor(bare()))), "same errors"),
+        (lambda: CorrectedRegressor(tree()), "make it with track=None"),
+        (lambda: CorrectedRegressor(lagged(ForestRegressor(members=2))), "make it with track=None"),
+        (lambda: CorrectedRegressor(IntervalRegressor(bare())), "around the corrected model"),
+        (lambda: MonitoredRegressor(lagged(MonitoredRegressor(tree()))), "one monitor watches"),
+        (lambda: HybridRegressor(CorrectedRegressor(bare())), "put it around the hybrid"),
+        (lambda: sapwood.TransformedRegressor(MonitoredRegressor(tree())), "tree or forest"),
+        (lambda: MonitoredRegressor(tree(), seen()), "has seen 1 rows"),
+        (lambda: MonitoredRegressor(tree(), 7), "a sapwood.drift.Monitor is expected"),
         (lambda: HybridRegressor(lagged(tree())), "put it around the hybrid"),
         (lambda: HybridRegressor(IntervalRegressor(tree())), "put it around the hybrid"),
     ],
@@ -292,6 +347,16 @@ def test_another_model_inside_lags_is_checked_too():
 
 def tree():
     return HoeffdingTreeRegressor()
+
+
+def bare():
+    return HoeffdingTreeRegressor(track=None)
+
+
+def seen():
+    monitor = Monitor()
+    monitor.update({"x": 1.0}, 2.0)
+    return monitor
 
 
 NO_ROWS = {"list": [], "array": np.empty((0, 1)), "columns": {"x": []}}

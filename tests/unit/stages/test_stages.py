@@ -10,10 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sapwood
-from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
+from sapwood import (
+    AdaptiveTreeRegressor,
+    CorrectedRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    MonitoredRegressor,
+)
 from sapwood.intervals import IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
 from sapwood.stages import EncodedBatch, Stage
+from sapwood.stages.scored import ScoredStage
+
+
+def corrected(model):
+    """The error-correction layer around a model like this one that has none."""
+    return CorrectedRegressor(type(model)(**{**model.parameters, "track": None}))
+
 
 MODELS = {
     "tree": HoeffdingTreeRegressor,
@@ -25,6 +38,11 @@ STAGES = {
     "interval": IntervalRegressor,
     "lags(interval)": lambda model: LaggedModel(IntervalRegressor(model), Lags([1, 3])),
     "interval(lags)": lambda model: IntervalRegressor(LaggedModel(model, Lags([1, 3]))),
+    "interval(corrected)": lambda model: IntervalRegressor(corrected(model)),
+    "lags(corrected)": lambda model: LaggedModel(corrected(model), Lags([1, 3])),
+    "monitored(lags(interval))": lambda model: MonitoredRegressor(
+        LaggedModel(IntervalRegressor(model), Lags([1, 3]))
+    ),
 }
 nested = pytest.mark.parametrize("stage", STAGES)
 
@@ -101,7 +119,7 @@ def test_ids_find_predictions_in_any_order_and_by_batches(kind):
         for row, label, number in zip(shuffled, labels, numbers, strict=True):
             one.learn_one(row, label, id=number)
         many.learn_many(columns(shuffled), labels, ids=numbers)
-        assert one._kernel.notes.count == many._kernel.notes.count == 0
+        assert one._kernel.pending.count == many._kernel.pending.count == 0
     assert one.predict_one(rows[0]) == many.predict_one(rows[0])
 
 
@@ -184,10 +202,10 @@ def test_a_stage_is_saved_and_predicts_while_another_thread_learns(stage):
     threads = [threading.Thread(target=save) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for row, label in zip(rows[100:700], y[100:700], strict=True):
+    for row, label in zip(rows[100:300], y[100:300], strict=True):
         model.predict_one(row)
         model.learn_one(row, label)
-    for start in range(700, 2000, 100):
+    for start in range(300, 2000, 100):
         model.learn_many(columns(rows[start : start + 100]), y[start : start + 100])
     done.set()
     for thread in threads:
@@ -201,6 +219,8 @@ def state_of(model):
     while isinstance(model, Stage):
         if isinstance(model, LaggedModel):
             found.append(model.lags._history.clock)
+        elif isinstance(model, ScoredStage):
+            found.append(model._held.labels)
         else:
             found.append(model._bounds.labels[0])
         model = model.model
@@ -269,8 +289,17 @@ def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
     model.predict_learn_many(columns(rows[50:]), y[50:])
     inner = model
     while isinstance(inner, Stage):
+        assert isinstance(inner, LaggedModel) or pending_of(inner) == 5
         inner = inner.model
-    assert inner._kernel.notes.count == 5
+    assert pending_of(inner) == (5 if inner.parameters["track"] else 0)
+
+
+def pending_of(model):
+    """How many predictions wait in the model or stage itself."""
+    if isinstance(model, ScoredStage):
+        return model._held.pending.count
+    pending = model._bounds.pending if isinstance(model, Stage) else model._kernel.pending
+    return 0 if pending is None else pending.count  # None of a tree without a layer
 
 
 @nested
@@ -287,13 +316,15 @@ def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
         pytest.param("delayed_many", 1, marks=pytest.mark.long),
     ],
 )
-def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, step):
+def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, step, request):
     rows, y = series(60)
     start = STAGES[stage](ForestRegressor(members=2, threads=1))
     start.learn_many(columns(rows[:40]), y[:40])
     late = {"delayed": 1, "delayed_many": 3}.get(way, 0)
     for row in range(40, 40 + late):
         start.predict_one(rows[row], id=row)
+    if "monitored" in stage and request.node.get_closest_marker("long") is None:
+        step *= 23  # as its calls have many lines
     data, line = start.to_bytes(), 1 - step
     while True:
         line += step
@@ -335,6 +366,7 @@ INNER = {
     "loss": lambda: sapwood.LossRegressor(HoeffdingTreeRegressor(), "poisson"),
     "views": lambda: sapwood.MultiViewRegressor(HoeffdingTreeRegressor(), without=["x"]),
     "recurring": lambda: sapwood.RecurringRegressor(HoeffdingTreeRegressor()),
+    "screened": lambda: sapwood.ScreenedRegressor(HoeffdingTreeRegressor(), features=1),
     "lags": lambda: LaggedModel(HoeffdingTreeRegressor(), Lags([1, 3])),
     "sparse": lambda: sapwood.SparseRegressor(HoeffdingTreeRegressor()),
     "hybrid": hybrid,
@@ -345,6 +377,7 @@ STEPS = {
     "loss": 61,
     "views": 61,
     "recurring": 61,
+    "screened": 61,
     "lags": 31,
     "sparse": 13,
     "hybrid": 499,
@@ -421,7 +454,6 @@ def test_random_programs_with_ids_find_every_prediction(program, stage, seed):
             model.predict_one({"x": float(value)}, record=False)
         inner = model
         while isinstance(inner, Stage):
-            if isinstance(inner, IntervalRegressor):
-                assert inner._bounds.pending.count == len(waiting)
+            assert isinstance(inner, LaggedModel) or pending_of(inner) == len(waiting)
             inner = inner.model
-        assert inner._kernel.notes.count == len(waiting)
+        assert pending_of(inner) == (len(waiting) if inner.parameters["track"] else 0)

@@ -104,12 +104,12 @@ def test_importances_agree_with_permutation(kind):
 
 def costs_of(tree, past, row, y):
     """What it costs to have the value of another row in each column, each predicted once more."""
-    *_, said, _, _ = tree._kernel.outlook(row)
+    *_, said, _, _ = tree._kernel.explain_row(row)
     costs = np.zeros(len(row))
     for column in range(len(row)):
         other = row.copy()
         other[column] = past[column]
-        *_, change, _, _ = tree._kernel.outlook(other)
+        *_, change, _, _ = tree._kernel.explain_row(other)
         change = said - change
         costs[column] = change * (change + y - said)
     return costs
@@ -133,7 +133,7 @@ def test_costs_of_columns_are_those_of_rows_that_are_predicted_anew(leaf):
     for number in range(rows):
         bits = hashed(number)
         # While units may have changed, rows are neither tried nor kept.
-        calm = not tree._kernel.unrest_table["stirred"][0]
+        calm = not tree._kernel.unit_detection_table["stirred"][0]
         stride = 8 if number < 2048 else 16 if number < 4096 else 32
         if number and calm and bits % stride == 0:
             chosen = samples[(bits >> 48) % 32]

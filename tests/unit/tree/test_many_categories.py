@@ -79,7 +79,7 @@ def test_a_level_is_a_mean_shrunk_by_what_a_row_is_worth():
         about.append((y[row] - y[:row].mean()) ** 2 * row / (row + 1))
     prior = np.mean(within) / (np.mean(about) - np.mean(within))
     assert 0.1 < prior < 0.6
-    levels = tree._kernel.levels_of(0)
+    levels = tree._kernel.encodings_of(0)
     for number in (0, 5, FEW, 150, 199):
         own = y[code == number]
         expected = (own.sum() + prior * y.mean()) / (len(own) + prior)
@@ -101,7 +101,7 @@ def test_a_level_follows_where_its_category_goes():
     names = [f"s{number}" for number in range(100)]
     tree.learn_many({"store": [*names, *["s7"] * 5000]}, [*range(100), *[7.0] * 5000])
     tree.learn_many({"store": ["s7"] * 512}, [27.0] * 512)
-    level = tree._kernel.levels_of(0)[tree._features.categories[0]["s7"]]
+    level = tree._kernel.encodings_of(0)[tree._features.categories[0]["s7"]]
     assert np.isclose(level, 27 - 20 * (1 - 1 / 256) ** 512, atol=0.2)
 
 
@@ -160,7 +160,7 @@ def test_up_to_63_categories_nothing_is_different():
     tree = HoeffdingTreeRegressor()
     tree.learn_many(columns, y)
     assert tree._kernel.columns.place_table.tolist() == [-1, -1]
-    assert tree._kernel.level_table.shape == (128, 2)
+    assert tree._kernel.encoding_table.shape == (128, 2)
 
 
 def test_splits_by_codes_stay_and_levels_take_over():
@@ -213,7 +213,7 @@ def test_pages_and_texts_tell_levels():
     assert tree.features[node["feature"]] == "store"
     threshold = node["threshold"] + tree._kernel.first
     count = len(tree._features.categories[0])
-    below = int(np.sum(tree._kernel.levels_of(0)[:count] < threshold))
+    below = int(np.sum(tree._kernel.encodings_of(0)[:count] < threshold))
     first = tree.to_text(digits=4).splitlines()[0]
     assert first.startswith(f"store: those below {threshold:.6g} ({below} of {count})")
     frame = tree.to_frame()
@@ -229,7 +229,7 @@ def test_exports_read_levels_as_numbers():
     rows = {"store": ["s5", "never", None, "s199"], "x": [0.5, 0.1, 0.2, None]}
     matrix = flat.encode(tree, rows)
     codes = tree._features.categories[0]
-    levels = tree._kernel.levels_of(0)
+    levels = tree._kernel.encodings_of(0)
     expected = [levels[codes["s5"]], levels[-1], np.nan, levels[codes["s199"]]]
     np.testing.assert_array_equal(matrix[:, 0], expected)
     made = flat.flatten(tree)
@@ -304,5 +304,5 @@ def test_levels_are_counted():
     tree.learn_many(columns, y)
     places = tree._kernel.columns.place_table[0]
     assert places == 1024
-    assert tree._kernel.level_table.shape == (2 * 64 + 3 + places, 2)
-    assert tree.nbytes > tree._kernel.level_table.nbytes + tree._features.nbytes
+    assert tree._kernel.encoding_table.shape == (2 * 64 + 3 + places, 2)
+    assert tree.nbytes > tree._kernel.encoding_table.nbytes + tree._features.nbytes

@@ -141,10 +141,10 @@ def test_splits_of_a_copy_of_one_target_stay_where_y_changes_units():
     tree.learn_many(X, y)
     alone = tree.of_target(0)
     matrix = alone._features.read(X, learn=False).matrix
-    before = [alone._kernel.outlook(row)[3] for row in matrix]
+    before = [alone._kernel.explain_row(row)[3] for row in matrix]
     thresholds = alone._kernel.node_table["threshold"].copy()
     assert thresholds.any()
     assert in_other_units(alone._kernel, -1, 1000.0, 0.0)
     assert np.array_equal(thresholds, alone._kernel.node_table["threshold"])
-    after = [alone._kernel.outlook(row)[3] for row in matrix]
+    after = [alone._kernel.explain_row(row)[3] for row in matrix]
     assert np.allclose(after, 1000.0 * np.array(before), rtol=1e-9)

@@ -331,12 +331,12 @@ def test_a_decision_that_is_outstanding_is_that_of_the_same_leaf_or_of_none():
     for below in (False, True):
         leaf = int(nodes["child"][at[is_below.index(below)]])
         twin = tree.copy()
-        twin._kernel.set_pending(leaf)
+        twin._kernel.set_undecided(leaf)
         places = twin.prune(node)
         if below:
-            assert twin._kernel.pending == -1
+            assert twin._kernel.undecided == -1
         else:
-            new = twin._kernel.leaf_table["node"][twin._kernel.pending]
+            new = twin._kernel.leaf_table["node"][twin._kernel.undecided]
             assert new == places[tree._kernel.leaf_table["node"][leaf]]
         same_from_now_on(twin, columns, y)
 

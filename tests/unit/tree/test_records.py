@@ -22,7 +22,7 @@ RECORDS = {
     "LeafRecord": layout.LEAVES,
     "ColumnFacts": layout.FACTS,
     "ColumnUnits": layout.UNITS,
-    "Unrest": layout.UNREST,
+    "UnitDetection": layout.UNIT_DETECTION,
     "UnitChange": layout.CHANGES,
     "Trial": layout.TRIAL,
     "TargetTrial": layout.TARGET_TRIALS,
@@ -116,7 +116,7 @@ def test_numbers_of_the_layout_are_those_of_kernels():
     assert numbers["SAMPLES"] == layout.SAMPLE_ROWS
     assert numbers["MOST_CHANGES"] == layout.MOST_UNIT_CHANGES
     assert numbers["MOST_PATIENCE"] == layout.MOST_PATIENCE
-    assert numbers["COLLECTED"] + numbers["WEIGHED"] == layout.UNREST_ROWS
+    assert numbers["COLLECTED"] + numbers["WEIGHED"] == layout.UNIT_DETECTION_ROWS
     for name in ("LEAF", "NUMBER", "CATEGORY", "LISTED"):
         assert numbers[name] == getattr(layout, name)
 

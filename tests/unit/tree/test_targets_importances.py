@@ -40,12 +40,12 @@ def restored(tree, arrays):
 
 def tried(kernel, target, row, past, y):
     """What the value of another row costs in each column, each predicted once more."""
-    *_, said, _, _ = kernel.outlook(row, target)
+    *_, said, _, _ = kernel.explain_row(row, target)
     costs = np.zeros(len(row))
     for column in range(len(row)):
         other = row.copy()
         other[column] = past[column]
-        *_, instead, _, _ = kernel.outlook(other, target)
+        *_, instead, _, _ = kernel.explain_row(other, target)
         costs[column] = (said - instead) * ((said - instead) + y - said)
     return costs
 

@@ -574,7 +574,7 @@ def test_new_features_come_with_a_row_that_fills_the_tables():
     width, room = 2, len(tree._kernel.leaf_table)
     for row in range(len(y)):
         due = tree._kernel.leaf_table["due"][: tree.n_leaves]
-        at = tree._kernel.outlook(np.append(X[row], np.zeros(width - 2)))[0] if row else 0
+        at = tree._kernel.explain_row(np.append(X[row], np.zeros(width - 2)))[0] if row else 0
         full = tree.n_leaves == len(tree._kernel.leaf_table)
         if full and tree._kernel.leaf_table["weight"][at] + 1 >= due[at]:
             width += 1  # a feature that is new, in the very row

@@ -47,7 +47,7 @@ def limited(tree, max_bytes):
 
 
 def leaf_of(tree, row):
-    return tree._kernel.outlook(np.asarray(row, dtype=float))[0]
+    return tree._kernel.explain_row(np.asarray(row, dtype=float))[0]
 
 
 def learn_within(tree, X, y, limit, most=700):

@@ -332,7 +332,7 @@ def test_rows_of_these_by_batches_or_one_by_one_and_from_files(case):
         parts.learn_many(X[start : start + 37], y[start : start + 37])
         parts = type(parts).from_bytes(parts.to_bytes())
         tree = parts._kernel if isinstance(parts, Tree) else parts._kernel.trees[0]
-        phases.add(int(tree.unrest_table["phase"][0]))
+        phases.add(int(tree.unit_detection_table["phase"][0]))
     for row in range(BEFORE, len(y)):
         x = dict(zip(single.features, X[row].tolist(), strict=True))
         if "two" in case:
@@ -395,7 +395,7 @@ def test_saved_in_the_middle_of_it(column, after):
     X, y = changed(column, 1000.0, 0.0, rows=BEFORE + 400)
     tree, at = Tree(), BEFORE + after
     tree.learn_many(X[:at], y[:at])
-    phase = tree._kernel.unrest_table["phase"][0]
+    phase = tree._kernel.unit_detection_table["phase"][0]
     assert phase == {2: 0, 20: 1, 100: 2, 140: 0}[after]
     loaded = Tree.from_bytes(tree.to_bytes())
     assert loaded.to_bytes() == tree.to_bytes()
@@ -441,7 +441,7 @@ def test_samples_and_maps_are_those_of_the_twin():
         for name, value in twin.told.items():
             assert record[name] == pytest.approx(value, rel=1e-9), name
     start = BEFORE
-    while tree._kernel.unrest_table["phase"][0] == 0:
+    while tree._kernel.unit_detection_table["phase"][0] == 0:
         tree.learn_many(X[start : start + 1], y[start : start + 1])
         start += 1
     end = start + COLLECTED + WEIGHED

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from sapwood.limits import NEAR, SQUARE
 from sapwood.records import check, check_all, doubles
-from sapwood.tree._column_tables import FARTHEST_ENCODING, LEVEL_HEAD, encoding_rows
-from sapwood.tree.layout import CHANGES, CODES, UNITS, UNREST, Limits
+from sapwood.tree._column_tables import ENCODING_HEAD, FARTHEST_ENCODING, encoding_rows
+from sapwood.tree.layout import CHANGES, CODES, UNIT_DETECTION, UNITS, Limits
 
 __all__ = [
     "check_changes",
     "check_levels",
     "check_samples",
+    "check_unit_detection",
     "check_units",
-    "check_unrest",
     "checked_encodings",
 ]
 
@@ -35,12 +35,12 @@ def check_levels(
     limits : Limits
         What bounds its numbers.
     is_category : array
-        Of each feature whether it is a category of few.
+        Of each feature whether it is a low-cardinality category.
     places : array
-        Those of a category of many; -1 for other features.
+        Those of a high-cardinality category; -1 for other features.
     """
     features = len(is_category)
-    few = len(levels) - int((places[places >= 0] + LEVEL_HEAD).sum())
+    few = len(levels) - int((places[places >= 0] + ENCODING_HEAD).sum())
     table = levels[:few].reshape(features, few // max(1, features), 2)
     check_all(is_category[:, None, None] | (table == 0), "feature {} is no category, but has one")
     good = (table[..., 0] >= 0) & (table[..., 0] <= limits.weight)
@@ -49,8 +49,8 @@ def check_levels(
     many = levels[few:]
     check_all((many[:, 0] >= 0) & (many[:, 0] <= limits.weight), "the weight of level {} is wrong")
     for feature in np.flatnonzero(places >= 0):
-        end = LEVEL_HEAD + places[feature]
-        squares, own = many[1:LEVEL_HEAD], many[LEVEL_HEAD:end]
+        end = ENCODING_HEAD + places[feature]
+        squares, own = many[1:ENCODING_HEAD], many[ENCODING_HEAD:end]
         means = abs(np.append(own[:, 1], many[0, 1])) <= NEAR
         check_all(means, f"the mean of a category of feature {feature} is wrong")
         good = (squares[:, 1] >= 0) & (squares[:, 1] <= SQUARE)
@@ -61,7 +61,7 @@ def check_levels(
 def checked_encodings(
     arrays: dict[str, Array], targets: int, places: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return by which numbers splits read categories of many, and their weights, if they are good.
+    """Return split encodings and their weights, if they are valid.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def checked_encodings(
     targets : int
         Columns of y.
     places : array
-        Those of a category of many; -1 for other features.
+        Those of a high-cardinality category; -1 for other features.
     """
     rows = encoding_rows(places)
     own = doubles(arrays["split_encodings"], (rows,), "the split encodings", missing=True)
@@ -122,12 +122,12 @@ def check_units(units: Array, watched: BoolArray, limits: Limits) -> None:
     check_all(units["low"] <= units["high"], "the range of units {} is wrong")
 
 
-def check_unrest(unrest: Array, units: Array) -> None:
+def check_unit_detection(detection: Array, units: Array) -> None:
     """Check the state of the detection of unit changes."""
-    UNREST.check(unrest)
+    UNIT_DETECTION.check(detection)
     suspects = bool((units["state"] > 0).any())
     check(
-        suspects == bool(unrest["phase"][0] > 0),
+        suspects == bool(detection["phase"][0] > 0),
         "there is a unit change without a suspect, or none with one",
     )
 

@@ -11,8 +11,8 @@ from sapwood.tree.checking.columns import (
     check_changes,
     check_levels,
     check_samples,
+    check_unit_detection,
     check_units,
-    check_unrest,
 )
 from sapwood.tree.checking.pages import check_models, check_watches
 from sapwood.tree.checking.structure import check_leaves, check_nodes, check_stream
@@ -40,7 +40,8 @@ def check_numbers(
     arrays : dict
         What `kernel_arrays` of the tree returned.
     columns : tuple
-        Of each feature, what it is, as for `check_nodes`; and the places of a category of many.
+        Of each feature, what it is, as for `check_nodes`; and the places of a high-cardinality
+        category.
     limits : Limits
         What bounds their numbers.
 
@@ -57,7 +58,7 @@ def check_numbers(
     check_samples(arrays["samples"], kinds)
     watched = np.append(kernel.tracking and targets == 1, ~(kinds[0] | kinds[2]))
     check_units(arrays["units"], watched & kernel.watching_units, limits)
-    check_unrest(arrays["unrest"], arrays["units"])
+    check_unit_detection(arrays["unrest"], arrays["units"])
     check_changes(arrays["changes"], limits)
     if targets > 1:
         streams, of_leaves = arrays["target_streams"], arrays["target_leaves"]

@@ -40,8 +40,8 @@ def check_nodes(
     limits : Limits
         What bounds their numbers.
     kinds : tuple of arrays
-        Of each feature whether it is a category of few, whether it is not known what it is, and
-        whether it is a category of many.
+        Of each feature whether it is a low-cardinality category, whether it is not known what it
+        is, and whether it is a high-cardinality category.
     max_depth : int
         How deep the tree may be.
     """

@@ -1,20 +1,20 @@
-"""Who may read or change what several threads share: a tree, or several that learn together.
+"""The lock of a model that several threads use: a tree, or the trees of an ensemble.
 
-Learners take turns, in the order in which they came. Whose turn it is may read rows, while others
-read the tree; it *writes* when it changes the tree. Readers never fail: they come in between two
-rows. There are three ways to read:
+One thread at a time may learn (`begin_learning`); others queue for it in order. A learner may read
+rows while other threads read the model. It *writes* (`start_writing`) while it changes the model.
+Readers never fail; they are admitted between two rows. There are three ways to read:
 
-- A *glance* holds the GIL from its beginning to its end and runs nobody's code, so that it costs
-  next to nothing; it is possible whenever nobody writes.
-- Who *asks* while a learner writes hands it a row, and gets the prediction between two rows from
-  the learner itself, which does not have to stop for that.
-- A *reading* is counted: a learner that wants to write waits until all of them have ended, and
-  those that come later wait for the learner to let them in.
+- A *quick read* holds the GIL from its beginning to its end and runs no foreign code, so it needs
+no
+  counting. It is possible whenever no thread writes.
+- A *request*, while a learner writes, passes a row to the learner, which predicts it between two
+  rows without a stop.
+- A *reading* is counted. A learner that is about to write waits until all readings have ended, and
+  later readings wait until the learner admits them.
 
-A learner works without the GIL, and sees to those who wait without it. What it shares with others
-is guarded by a lock that nobody holds for longer than it takes to join a line or leave it. All
-lines are worked by hand over: whoever leaves makes the change for the one that is woken, so that
-no moment is left in which an interrupt, or somebody else, could come in between.
+A learner works, and serves waiting threads, without the GIL. Shared state is guarded by a lock that
+is held only to join a queue or to leave it. The thread that releases the lock makes the change for
+the thread that it wakes, so that no interrupt and no other thread can come between.
 """
 
 import os
@@ -37,18 +37,18 @@ cdef extern from "pythread.h" nogil:
 
 cdef enum:
     OUTSIDE = 0
-    IN_LINE = 1
-    IN_HAND = 2  # somebody is seeing to it
+    QUEUED = 1
+    IN_SERVICE = 2  # the learner predicts its row
     DONE = 3
-    # How often a learner looks whether a glance is over, before it waits for the GIL.
-    GLANCES = 1000
+    # How often a learner checks whether a quick read has ended, before it waits for the GIL.
+    QUICK_READ_CHECKS = 1000
 
 cdef int forks = 0  # that have led to this process
 cdef object is_finalizing = sys.is_finalizing
 
 
 def count_fork():
-    """Remember that this process has but one thread of those that there were."""
+    """Count a fork: this process has only one of the threads of its parent."""
     global forks
     forks += 1
 
@@ -57,8 +57,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=count_fork)
 
 
-cdef class Sharing:
-    """What several threads share, and who is at it."""
+cdef class ModelLock:
+    """The lock of a model, and the threads that use it."""
 
     def __cinit__(self):
         self.forks = forks
@@ -72,11 +72,11 @@ cdef class Sharing:
 
     # -- learners -----------------------------------------------------------------------------
 
-    cdef bint is_turn_of_this_thread(self) noexcept:
+    cdef bint is_held_by_this_thread(self) noexcept:
         return self.learner == this_thread()
 
-    cdef int wait_for_turn(self) except -1:
-        """Wait in line for the turn, if need be; refuse who would wait for itself."""
+    cdef int wait_to_learn(self) except -1:
+        """Wait in the queue of learners; reject a thread that would wait for itself."""
         cdef unsigned long me = this_thread()
         cdef Waiter waiter
         cdef Waiter* other
@@ -84,7 +84,7 @@ cdef class Sharing:
         self.lock()
         is_reading = self.reading_of(me) != NULL
         self.unlock()
-        self.refuse_if_torn()
+        self.refuse_if_half_changed()
         if is_reading:
             raise RuntimeError(
                 "the model is being read in this thread, and code that this calls, such as a value "
@@ -100,33 +100,33 @@ cdef class Sharing:
             return 0
         self.refuse_at_exit()
         begin_waiting(&waiter, me)
-        join(&self.learners, &waiter)
+        enqueue(&self.learners, &waiter)
         try:
             with nogil:
                 self.sleep(&waiter)
         except BaseException:
             if waiter.stage == DONE:
-                give_turn(self)
+                end_learning(self)
             else:
-                leave(&self.learners, &waiter)
+                dequeue(&self.learners, &waiter)
             raise
         finally:
-            PyThread_free_lock(waiter.alarm)
+            PyThread_free_lock(waiter.wakeup)
         return 0
 
-    cdef void pass_turn(self) noexcept:
-        """Let it be the turn of who waits longest."""
+    cdef void wake_next_learner(self) noexcept:
+        """Pass the lock to the learner that waits longest."""
         cdef Waiter* waiter
         self.lock()
         waiter = self.learners.first
         if waiter != NULL:
-            leave(&self.learners, waiter)
+            dequeue(&self.learners, waiter)
             self.learner = waiter.thread
             wake(waiter)
         self.unlock()
 
     cdef int wait_to_write(self) except -1:
-        """Wait until nobody reads, and let nobody read from now on."""
+        """Wait until no thread reads, and block readers."""
         if atomic_load_explicit(&self.writing, memory_order_relaxed):
             raise_learning_already()
         self.refuse_at_exit()
@@ -135,49 +135,49 @@ cdef class Sharing:
         return 0
 
     cdef void pause(self) noexcept nogil:
-        """Let all in who wait, and who come until `resume`."""
+        """Admit all waiting readers, and those that come until `resume`."""
         cdef Waiter* waiter
         self.lock()
         atomic_store(&self.writing, 0)
         while self.readers.first != NULL:
             waiter = self.readers.first
-            self.leave_line(&self.readers, waiter)
+            self.dequeue_reader(&self.readers, waiter)
             self.add_reading(waiter.reading)
             wake(waiter)
-        while self.askers.first != NULL:  # they may glance now
-            waiter = self.askers.first
-            self.leave_line(&self.askers, waiter)
+        while self.requests.first != NULL:  # they can use a quick read now
+            waiter = self.requests.first
+            self.dequeue_reader(&self.requests, waiter)
             wake(waiter)
         self.unlock()
 
     cdef int resume(self) except -1 nogil:
-        """Wait until nobody reads, and let nobody read from now on."""
+        """Wait until no thread reads, and block readers."""
         cdef int _look
         self.lock()
         if self.readings != NULL:
             return self.wait_for_readings()
         atomic_store(&self.writing, 1)
         self.unlock()
-        for _look in range(GLANCES):
-            if not atomic_load(&self.glancing):
+        for _look in range(QUICK_READ_CHECKS):
+            if not atomic_load(&self.quick_reading):
                 return 0
-        with gil:  # which who glances holds to the end
+        with gil:  # a quick read holds it to its end
             return 0
 
     cdef int wait_for_readings(self) except -1 nogil:
-        """Wait for the end of the last reading, by which this learner writes. Unlocks.
+        """Wait for the end of the last reading, after which this learner writes. Unlocks.
 
-        If the handler of a signal raises, this learner does not write.
+        If the handler of a signal raises, the learner does not write.
         """
         cdef Waiter waiter
         cdef bint is_interrupted = True
-        waiter.thread, waiter.stage = self.learner, IN_LINE
-        waiter.alarm = PyThread_allocate_lock()
-        if waiter.alarm == NULL:
+        waiter.thread, waiter.stage = self.learner, QUEUED
+        waiter.wakeup = PyThread_allocate_lock()
+        if waiter.wakeup == NULL:
             self.unlock()
             with gil:
                 raise MemoryError
-        PyThread_acquire_lock(waiter.alarm, WAIT_LOCK)
+        PyThread_acquire_lock(waiter.wakeup, WAIT_LOCK)
         self.resuming = &waiter
         self.unlock()
         try:
@@ -187,15 +187,15 @@ cdef class Sharing:
             self.lock()
             self.resuming = NULL
             self.unlock()
-            PyThread_free_lock(waiter.alarm)
+            PyThread_free_lock(waiter.wakeup)
             if is_interrupted and waiter.stage == DONE:
                 self.pause()  # the last reading ended while the handler of a signal ran
         return 0
 
-    # -- what a learner does for those who wait -----------------------------------------------
+    # -- service of waiting threads -----------------------------------------------------------
 
     cdef bint look_for_signals(self) except -1 nogil:
-        """Let handlers of signals run, which may read; whether they run in this thread at all."""
+        """Run handlers of signals, which may read; return whether they run in this thread."""
         cdef bint is_main
         self.pause()
         with gil:
@@ -204,28 +204,28 @@ cdef class Sharing:
         self.resume()
         return is_main
 
-    cdef Waiter* who_ask(self) noexcept nogil:
-        """Take all out of the line who ask; the first of them. Each gets an `answer` now."""
+    cdef Waiter* take_requests(self) noexcept nogil:
+        """Take all requests out of their queue; return the first. Each has to get an `answer`."""
         cdef Waiter* first
         cdef Waiter* waiter
         self.lock()
-        first = waiter = self.askers.first
+        first = waiter = self.requests.first
         while waiter != NULL:
-            waiter.stage = IN_HAND
+            waiter.stage = IN_SERVICE
             atomic_store(&self.waiting, atomic_load(&self.waiting) - 1)
             waiter = waiter.next
-        self.askers.first = self.askers.last = NULL
+        self.requests.first = self.requests.last = NULL
         self.unlock()
         return first
 
     cdef void answer(self, Waiter* waiter) noexcept nogil:
-        """Wake somebody who asked."""
+        """Wake the thread of a request."""
         self.lock()
         wake(waiter)
         self.unlock()
 
     cdef int let_readers_in(self) except -1 nogil:
-        """Let those read who wait for it, if anybody does, and wait for them."""
+        """Admit waiting readers, if there are any, and wait until they have ended."""
         cdef bint is_awaited
         self.lock()
         is_awaited = self.readers.first != NULL
@@ -237,8 +237,13 @@ cdef class Sharing:
 
     # -- readers ------------------------------------------------------------------------------
 
-    cdef bint ask(self, const double* values, Py_ssize_t width, double* prediction) except -1:
-        """Let the learner predict a row; whether it has. If not, one may glance, or ask again."""
+    cdef bint request_prediction(
+        self, const double* values, Py_ssize_t width, double* prediction
+    ) except -1:
+        """Request a prediction from the learner; return whether it predicted the row.
+
+        If not, a quick read is possible, or the request can be repeated.
+        """
         cdef Waiter waiter
         self.refuse_before_waiting()
         begin_waiting(&waiter, this_thread())
@@ -246,26 +251,26 @@ cdef class Sharing:
         self.lock()
         if not atomic_load(&self.writing):
             self.unlock()
-            PyThread_free_lock(waiter.alarm)
+            PyThread_free_lock(waiter.wakeup)
             return False
-        self.join_line(&self.askers, &waiter)
+        self.enqueue_reader(&self.requests, &waiter)
         self.unlock()
         try:
             with nogil:
                 self.sleep(&waiter)
         except BaseException:
             self.lock()
-            if waiter.stage == IN_LINE:
-                self.leave_line(&self.askers, &waiter)
+            if waiter.stage == QUEUED:
+                self.dequeue_reader(&self.requests, &waiter)
                 waiter.stage = DONE
             self.unlock()
-            if waiter.stage == IN_HAND:  # the answer is a matter of microseconds
-                PyThread_acquire_lock(waiter.alarm, WAIT_LOCK)
+            if waiter.stage == IN_SERVICE:  # the answer takes microseconds
+                PyThread_acquire_lock(waiter.wakeup, WAIT_LOCK)
                 self.lock()
                 self.unlock()
             raise
         finally:
-            PyThread_free_lock(waiter.alarm)
+            PyThread_free_lock(waiter.wakeup)
         prediction[0] = waiter.prediction
         return waiter.is_answered
 
@@ -293,9 +298,9 @@ cdef class Sharing:
         return 0
 
     cdef int wait_to_read(self, Reading* reading) except -1:
-        """Wait in line; the reading is freed if that is interrupted."""
+        """Wait in queue; the reading is freed if that is interrupted."""
         cdef Waiter waiter
-        waiter.alarm, waiter.stage = NULL, OUTSIDE
+        waiter.wakeup, waiter.stage = NULL, OUTSIDE
         try:
             self.refuse_before_waiting()
             begin_waiting(&waiter, reading.thread)
@@ -305,15 +310,15 @@ cdef class Sharing:
                 self.add_reading(reading)
                 waiter.stage = DONE
             else:
-                self.join_line(&self.readers, &waiter)
+                self.enqueue_reader(&self.readers, &waiter)
             self.unlock()
-            if waiter.stage == IN_LINE:
+            if waiter.stage == QUEUED:
                 with nogil:
                     self.sleep(&waiter)
         except BaseException:
             self.lock()
-            if waiter.stage == IN_LINE:
-                self.leave_line(&self.readers, &waiter)
+            if waiter.stage == QUEUED:
+                self.dequeue_reader(&self.readers, &waiter)
             self.unlock()
             if waiter.stage == DONE:
                 self.end_reading()
@@ -321,8 +326,8 @@ cdef class Sharing:
                 PyMem_RawFree(reading)
             raise
         finally:
-            if waiter.alarm != NULL:
-                PyThread_free_lock(waiter.alarm)
+            if waiter.wakeup != NULL:
+                PyThread_free_lock(waiter.wakeup)
         return 0
 
     cdef void end_reading(self) noexcept:
@@ -339,7 +344,7 @@ cdef class Sharing:
             place[0] = reading.next
             PyMem_RawFree(reading)
             if self.readings == NULL and self.resuming != NULL:
-                # Who glances has the GIL, and so has this: nobody does.
+                # A quick read holds the GIL, as this thread does: there is none.
                 atomic_store(&self.writing, 1)
                 wake(self.resuming)
                 self.resuming = NULL
@@ -348,17 +353,17 @@ cdef class Sharing:
     # -- what they have in common -------------------------------------------------------------
 
     cdef int sleep(self, Waiter* waiter) except -1 nogil:
-        """Wait for the alarm; the handler of a signal may raise meanwhile."""
-        while PyThread_acquire_lock_timed(waiter.alarm, -1, 1) != PY_LOCK_ACQUIRED:
+        """Wait for the wakeup; the handler of a signal may raise meanwhile."""
+        while PyThread_acquire_lock_timed(waiter.wakeup, -1, 1) != PY_LOCK_ACQUIRED:
             with gil:
                 PyErr_CheckSignals()
-        # Whoever rang it still had the lock, and is through with the waiter after this.
+        # The thread that woke it held the lock, and is done with the waiter after this.
         self.lock()
         self.unlock()
         return 0
 
     cdef void lock(self) noexcept nogil:
-        """Let nobody else see or change what is guarded, for a moment."""
+        """Acquire the guard of shared state."""
         if self.forks != forks:
             self.forget_other_threads()
         PyThread_acquire_lock(self.guard, WAIT_LOCK)
@@ -376,35 +381,35 @@ cdef class Sharing:
     cdef bint may_read(self, unsigned long thread) noexcept nogil:
         """Whether a thread that does not read may begin to. Locked.
 
-        Not if a learner waits for the end of readings, for there might be no end of them.
+        Not if a learner waits for the end of readings, or it might wait forever.
         """
         if atomic_load(&self.writing):
             return False
         return self.resuming == NULL or self.learner == thread
 
     cdef void add_reading(self, Reading* reading) noexcept nogil:
-        """Let a thread read. Locked."""
+        """Add a reading. Locked."""
         reading.next = self.readings
         self.readings = reading
 
-    cdef void join_line(self, Line* line, Waiter* waiter) noexcept nogil:
-        """Let a reader wait. Locked."""
-        join(line, waiter)
+    cdef void enqueue_reader(self, Queue* queue, Waiter* waiter) noexcept nogil:
+        """Add a waiting reader. Locked."""
+        enqueue(queue, waiter)
         atomic_store(&self.waiting, atomic_load(&self.waiting) + 1)
 
-    cdef void leave_line(self, Line* line, Waiter* waiter) noexcept nogil:
-        """Let a reader no longer wait. Locked."""
-        leave(line, waiter)
+    cdef void dequeue_reader(self, Queue* queue, Waiter* waiter) noexcept nogil:
+        """Remove a waiting reader. Locked."""
+        dequeue(queue, waiter)
         atomic_store(&self.waiting, atomic_load(&self.waiting) - 1)
 
-    # -- who would wait for nobody ------------------------------------------------------------
+    # -- threads that cannot wait -------------------------------------------------------------
 
     cdef void forget_other_threads(self) noexcept nogil:
-        """Let there be but this thread, as this process was forked."""
+        """Remove all other threads, as this process was forked."""
         cdef Reading* reading
         cdef Reading* own = NULL
         self.forks = forks
-        PyThread_acquire_lock(self.guard, NOWAIT_LOCK)  # whoever may have had it
+        PyThread_acquire_lock(self.guard, NOWAIT_LOCK)  # whichever thread held it
         while self.readings != NULL:
             reading = self.readings
             self.readings = reading.next
@@ -414,12 +419,12 @@ cdef class Sharing:
             else:
                 PyMem_RawFree(reading)
         self.readings = own
-        self.readers.first = self.readers.last = self.askers.first = self.askers.last = NULL
+        self.readers.first = self.readers.last = self.requests.first = self.requests.last = NULL
         self.learners.first = self.learners.last = self.resuming = NULL
         atomic_store(&self.waiting, 0)
         if self.learner != this_thread():
-            self.is_torn = atomic_load(&self.writing)
-            if not self.is_torn:
+            self.is_half_changed = atomic_load(&self.writing)
+            if not self.is_half_changed:
                 self.learner = 0
         PyThread_release_lock(self.guard)
 
@@ -427,7 +432,7 @@ cdef class Sharing:
         """Raise if this thread would wait for itself, or for one that is not there."""
         self.lock()  # which notices a fork
         self.unlock()
-        self.refuse_if_torn()
+        self.refuse_if_half_changed()
         if self.learner == this_thread():
             raise RuntimeError(
                 "the model is learning in this thread, and is read by what that calls, such as an "
@@ -435,8 +440,8 @@ cdef class Sharing:
             )
         self.refuse_at_exit()
 
-    cdef int refuse_if_torn(self) except -1:
-        if self.is_torn:
+    cdef int refuse_if_half_changed(self) except -1:
+        if self.is_half_changed:
             raise RuntimeError(
                 "the model was learning in another thread when this process was forked, and is "
                 "half-changed here; load it from a file, or fork before it learns"
@@ -460,39 +465,39 @@ cdef int raise_learning_already() except -1:
 
 
 cdef int begin_waiting(Waiter* waiter, unsigned long thread) except -1:
-    """Let there be a waiter with an alarm."""
-    waiter.thread, waiter.stage, waiter.is_answered = thread, IN_LINE, False
+    """Initialise a waiter."""
+    waiter.thread, waiter.stage, waiter.is_answered = thread, QUEUED, False
     waiter.reading, waiter.next = NULL, NULL
-    waiter.alarm = PyThread_allocate_lock()
-    if waiter.alarm == NULL:
+    waiter.wakeup = PyThread_allocate_lock()
+    if waiter.wakeup == NULL:
         raise MemoryError
-    PyThread_acquire_lock(waiter.alarm, WAIT_LOCK)
+    PyThread_acquire_lock(waiter.wakeup, WAIT_LOCK)
     return 0
 
 
 cdef void wake(Waiter* waiter) noexcept nogil:
-    """Tell a waiter that it has been seen to. Locked, so that it stays until this is through."""
+    """Wake a waiter. Locked, so that it exists until this returns."""
     waiter.stage = DONE
-    PyThread_release_lock(waiter.alarm)
+    PyThread_release_lock(waiter.wakeup)
 
 
-cdef void join(Line* line, Waiter* waiter) noexcept nogil:
+cdef void enqueue(Queue* queue, Waiter* waiter) noexcept nogil:
     waiter.next = NULL
-    if line.first == NULL:
-        line.first = waiter
+    if queue.first == NULL:
+        queue.first = waiter
     else:
-        line.last.next = waiter
-    line.last = waiter
+        queue.last.next = waiter
+    queue.last = waiter
 
 
-cdef void leave(Line* line, Waiter* waiter) noexcept nogil:
+cdef void dequeue(Queue* queue, Waiter* waiter) noexcept nogil:
     cdef Waiter* before = NULL
-    cdef Waiter* each = line.first
+    cdef Waiter* each = queue.first
     while each != waiter:
         before, each = each, each.next
     if before == NULL:
-        line.first = waiter.next
+        queue.first = waiter.next
     else:
         before.next = waiter.next
-    if line.last == waiter:
-        line.last = before
+    if queue.last == waiter:
+        queue.last = before

@@ -1,4 +1,4 @@
-"""The drift alerts of an evaluation: one monitor of the features, and of each target and its errors."""
+"""The monitors of the targets of a stream, and their drift alerts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,10 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.drift import DriftEvent, Monitor
-from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
+from sapwood.drift.monitor import DriftEvent, Monitor
+from sapwood.storage.lists import packed, unpacked
 
-__all__ = ["DriftLog"]
+__all__ = ["ALARMS", "DriftLog"]
+
+FloatArray = NDArray[np.float64]
 
 MONITOR, ALARMS = "monitor", "alarms"
 
@@ -37,7 +39,7 @@ class DriftLog:
     """
 
     def __init__(
-        self, monitor: Monitor, targets: Sequence[str] = (), ignored: frozenset[str] = frozenset()
+        self, monitor: Monitor, targets: Sequence[str] = (), ignored: frozenset[Any] = frozenset()
     ) -> None:
         if targets and monitor.rows:
             raise ValueError(
@@ -49,14 +51,38 @@ class DriftLog:
         self.alarms: list[DriftEvent] = []
         self._targets, self._ignored = tuple(targets), ignored
 
-    def update(self, parts: Sequence[LabelledRows]) -> None:
-        """Let the monitors watch the same rows of each target; y is NaN where a target is missing."""
+    def update(
+        self, features: Any, y: FloatArray, predictions: FloatArray, times: Any = None
+    ) -> None:
+        """Let the monitors watch rows.
+
+        Parameters
+        ----------
+        features : mapping of columns, or list of dicts
+            The features.
+        y, predictions : arrays of float, shape (rows, targets)
+            The labels, NaN where one is missing, and what was predicted.
+        times : array of float, optional
+            The seconds since 1970 of each row, NaN where they are not known.
+        """
         found = []
-        for place, (monitor, rows) in enumerate(zip(self.monitors, parts, strict=True)):
-            alarms = _watch(monitor, rows, self._watched(rows, with_features=place == 0))
-            found += [self._named(alarm, place) for alarm in alarms]
+        for place, monitor in enumerate(self.monitors):
+            watched = self._watched(features) if place == 0 else np.empty((len(y), 0))
+            for alarm in _watch(monitor, watched, y[:, place], predictions[:, place], times):
+                found.append(self._named(alarm, place))
         # In the order of rows, however many are taken in at once.
         self.alarms += sorted(found, key=lambda alarm: alarm.row)
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        made = self._like([monitor.copy() for monitor in self.monitors])
+        made.alarms = list(self.alarms)
+        return made
+
+    def _like(self, monitors: list[Monitor]) -> Self:
+        made = type(self).__new__(type(self))
+        made.__dict__ = {**self.__dict__, "monitors": monitors}
+        return made
 
     def of_target(self, name: str) -> list[DriftEvent]:
         """Return the alerts of one of several targets and its errors."""
@@ -70,13 +96,11 @@ class DriftLog:
         words = alarm.words if alarm.what == "target" else f"{name}: {alarm.words}"
         return replace(alarm, words=words, target=name)
 
-    def _watched(self, rows: LabelledRows, with_features: bool) -> Any:
+    def _watched(self, features: Any) -> Any:
         """Return the features of rows that are watched."""
-        if not with_features:
-            return np.empty((len(rows.y), 0))
-        if isinstance(rows.features, Mapping):
-            return self._without_ignored(rows.features)
-        return [self._without_ignored(x) for x in rows.features]
+        if isinstance(features, Mapping):
+            return self._without_ignored(features)
+        return [self._without_ignored(x) for x in features]
 
     def _without_ignored(self, features: Mapping[Any, Any]) -> dict[Any, Any]:
         return {name: own for name, own in features.items() if name not in self._ignored}
@@ -91,11 +115,9 @@ class DriftLog:
 
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return a log of the same settings in a state that `to_arrays` returned."""
-        made = type(self).__new__(type(self))
-        made._targets, made._ignored = self._targets, self._ignored
-        made.monitors = [
-            Monitor.from_bytes(arrays[name].tobytes(), "the monitor") for name in self._names
-        ]
+        made = self._like(
+            [Monitor.from_bytes(arrays[name].tobytes(), "the monitor") for name in self._names]
+        )
         made.alarms = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
         return made
 
@@ -105,11 +127,13 @@ class DriftLog:
         return [f"{MONITOR}.{place}" for place, _ in enumerate(self._targets)] or [MONITOR]
 
 
-def _watch(monitor: Monitor, rows: LabelledRows, features: Any) -> list[DriftEvent]:
+def _watch(
+    monitor: Monitor, features: Any, y: FloatArray, predictions: FloatArray, times: Any
+) -> list[DriftEvent]:
     """Let a monitor watch rows; return its alerts."""
     if isinstance(features, list):
-        times = np.full(len(rows.y), np.nan) if rows.times is None else rows.times
-        columns = (rows.y.tolist(), rows.predictions.tolist(), times.tolist())
+        known = np.full(len(y), np.nan) if times is None else times
+        columns = (y.tolist(), predictions.tolist(), known.tolist())
         every = zip(features, *columns, strict=True)
         return [alarm for row in every for alarm in monitor.update(*row)]
-    return monitor.update_many(features, rows.y, rows.predictions, rows.times)
+    return monitor.update_many(features, y, predictions, times)

@@ -1,7 +1,7 @@
-"""Sums of products that fade, and the coefficients of a ridge regression that they say.
+"""Exponentially weighted sums of products, and the ridge regression of these sums.
 
-A row has n regressors d and a target t. Kept are the faded sums of t d, and of d d' as its lower
-triangle, row by row. With a ridge r and a centre c, the coefficients solve
+A row has n regressors d and a target t. Stored are the weighted sums of t d, and of d d' as its
+lower triangle, row by row. With a ridge r and a centre c, the coefficients solve
 
     (sum of d d' + r I) x = sum of t d + r c
 """
@@ -13,7 +13,8 @@ cdef extern from *:
     """
     /* The sums of four regressors, for any processor and for one with AVX2: the same bits. */
     static CYTHON_UNUSED void sapwood_add_products_any(
-        double *products, double *joint, const double *d, double target, double fade, double weight)
+        double *products, double *joint, const double *d, double target, double decay,
+        double weight)
     {
         double own[4], weighted;
         int i, j;
@@ -22,17 +23,18 @@ cdef extern from *:
         for (i = 0; i < 4; i++) {
             weighted = weight * own[i];
             for (j = 0; j <= i; j++)
-                products[j] = fade * products[j] + weighted * own[j];
+                products[j] = decay * products[j] + weighted * own[j];
             products += i + 1;
-            joint[i] = fade * joint[i] + weighted * target;
+            joint[i] = decay * joint[i] + weighted * target;
         }
     }
     #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
     #include <immintrin.h>
     CYTHON_UNUSED static __attribute__((target("avx2"))) void sapwood_add_products_avx2(
-        double *products, double *joint, const double *d, double target, double fade, double weight)
+        double *products, double *joint, const double *d, double target, double decay,
+        double weight)
     {
-        const __m256d own = _mm256_loadu_pd(d), keep = _mm256_set1_pd(fade);
+        const __m256d own = _mm256_loadu_pd(d), keep = _mm256_set1_pd(decay);
         const __m256d weighted = _mm256_mul_pd(_mm256_set1_pd(weight), own);
         /* The places of a triangle in their order: 00 10 11 20, 21 22 30 31, 32 33. */
         __m256d first = _mm256_mul_pd(
@@ -62,10 +64,10 @@ cdef extern from *:
     """
     # For tests: the same for any processor.
     void add_products_plainly "sapwood_add_products_any"(
-        double* products, double* joint, const double* d, double target, double fade, double weight
+        double* products, double* joint, const double* d, double target, double decay, double weight
     ) noexcept nogil
     void add_products_of_four "sapwood_add_products"(
-        double* products, double* joint, const double* d, double target, double fade, double weight
+        double* products, double* joint, const double* d, double target, double decay, double weight
     ) noexcept nogil
 
 
@@ -76,23 +78,23 @@ cdef inline Py_ssize_t triangle(Py_ssize_t n) noexcept nogil:
 
 cdef inline void add_products(
     double* products, double* joint, Py_ssize_t n, const double* d, double target,
-    double fade, double weight,
+    double decay, double weight,
 ) noexcept nogil:
-    """Fade all sums, and add a row."""
+    """Decay all sums, and add a row."""
     cdef Py_ssize_t i, j
     cdef double weighted
     cdef double own[MOST_REGRESSORS]  # a copy, which no sum can overwrite
     if n == 4:
-        add_products_of_four(products, joint, d, target, fade, weight)
+        add_products_of_four(products, joint, d, target, decay, weight)
         return
     for i in range(n):
         own[i] = d[i]
     for i in range(n):
         weighted = weight * own[i]
         for j in range(i + 1):
-            products[j] = fade * products[j] + weighted * own[j]
+            products[j] = decay * products[j] + weighted * own[j]
         products += i + 1
-        joint[i] = fade * joint[i] + weighted * target
+        joint[i] = decay * joint[i] + weighted * target
 
 
 cdef inline void descend(

@@ -1,20 +1,20 @@
-"""By which numbers splits read categories of many, if there are several targets.
+"""Split encodings: the numbers that splits of several targets read for categories.
 
-Each target has levels of its own (see _levels.pxd), but a split divides the rows of all targets. It
-reads the *split encoding* of a category: the weighted sum of its levels. The weights are those of
-the first principal component of the levels, in the units in which the merits of splits are added
-up: so targets that rise and fall with the same categories support each other, whatever their signs,
-and one that does not depend on them hardly counts. A tree of one target, taken out of one of
-several, keeps the numbers by which its splits were made.
+Each target has target encodings of its own (see _target_encoding.pxd), but a split divides the rows
+of all targets. It reads the *split encoding* of a category: the weighted sum of its target
+encodings. The weights are those of their first principal component, in the units in which the
+merits of splits are added. So targets that rise and fall with the same categories support each
+other, whatever their signs, and a target that does not depend on them hardly counts. A tree of one
+target that was taken out of a tree of several keeps the numbers by which its splits were made.
 
-The weights are found once, when so many rows of categories that had been seen were learned. They
-stay, as thresholds would mean something else by others; levels go on following y. Until then the
-feature counts as missing in splits.
+The weights are computed once, after REPEATED_ROWS rows of categories that were seen before. They
+do not change later, because thresholds depend on them; target encodings continue to follow y. Until
+then the feature counts as missing in splits.
 """
 
 from libc.math cimport fabs, sqrt
 
-from sapwood.tree._levels cimport HEAD, level_of
+from sapwood.tree._target_encoding cimport HEAD, encoding_of
 from sapwood.tree._search cimport unit_of
 
 from sapwood.tree._column_tables import FARTHEST_ENCODING
@@ -27,7 +27,7 @@ cdef enum:
 cdef double FARTHEST = FARTHEST_ENCODING
 
 cdef struct Encoded:
-    # A category of many, and where that is which is known of it.
+    # A high-cardinality feature, and its target encodings.
     const double* levels  # of the first target
     Py_ssize_t stride     # doubles from those of a target to those of the next
     Py_ssize_t places
@@ -35,14 +35,15 @@ cdef struct Encoded:
     double row_weight
 
 
-cdef void learn_split_encodings(
+cdef void update_split_encodings(
     TreeTables tables, const double* row, double row_weight
 ) noexcept nogil:
-    """Let the numbers of a row's categories follow their levels, which have learned its y."""
+    """Update the split encodings of a row's categories, whose target encodings have learned its y.
+    """
     cdef double* encodings = tables.split_encodings
     cdef double* weights
     cdef Encoded own = Encoded(
-        tables.many_levels, tables.level_doubles, 0, tables.targets, row_weight
+        tables.many_encodings, tables.encoding_doubles, 0, tables.targets, row_weight
     )
     cdef Py_ssize_t feature, place
     cdef double code
@@ -56,12 +57,12 @@ cdef void learn_split_encodings(
             if own.targets > 1 and is_enough(&own):
                 choose_weights(tables, &own, weights)
                 for place in range(own.places + 1):
-                    encodings[place] = encoding_of(&own, weights, place - 1)
+                    encodings[place] = split_encoding_for(&own, weights, place - 1)
         elif code == code:
-            encodings[0] = encoding_of(&own, weights, -1)
+            encodings[0] = split_encoding_for(&own, weights, -1)
             if code < own.places:
                 place = <Py_ssize_t>code
-                encodings[1 + place] = encoding_of(&own, weights, place)
+                encodings[1 + place] = split_encoding_for(&own, weights, place)
         own.levels += 2 * (HEAD + own.places)
         encodings += 1 + own.places
 
@@ -93,31 +94,31 @@ cdef double weight_of(const Encoded* own, Py_ssize_t place) noexcept nogil:
     return weight
 
 
-cdef double level_from_all(
+cdef double encoding_from_mean(
     const Encoded* own, Py_ssize_t target, Py_ssize_t place
 ) noexcept nogil:
-    """The level of a category, from that of all; 0 where nothing is known of the target."""
+    """The encoding of a category minus the overall mean; 0 if the target is unknown."""
     cdef const double* levels = own.levels + own.stride * target
-    cdef double level = level_of(levels, own.places, <double>place, own.row_weight)
+    cdef double level = encoding_of(levels, own.places, <double>place, own.row_weight)
     return level - levels[1] if level == level else 0.0
 
 
-cdef double encoding_of(
+cdef double split_encoding_for(
     const Encoded* own, const double* weights, Py_ssize_t place
 ) noexcept nogil:
-    """The weighted sum of the levels of a category, or of those of all (-1)."""
+    """The weighted sum of the target encodings of a category, or of the overall means (-1)."""
     cdef double total = 0.0
     cdef Py_ssize_t target
     for target in range(own.targets):
         total += weights[target] * own.levels[own.stride * target + 1]
         if place >= 0:
-            total += weights[target] * level_from_all(own, target, place)
+            total += weights[target] * encoding_from_mean(own, target, place)
     total = total if total < FARTHEST else FARTHEST
     return total if total > -FARTHEST else -FARTHEST
 
 
 cdef void choose_weights(TreeTables tables, const Encoded* own, double* weights) noexcept nogil:
-    """Find the first principal component of the levels, in the units of merits."""
+    """Compute the first principal component of the target encodings, in the units of merits."""
     cdef double* moved = tables.encoding_weights + tables.targets * tables.features
     cdef Py_ssize_t target, _step, lead = 0
     cdef double most = 0.0, norm
@@ -150,12 +151,12 @@ cdef void choose_weights(TreeTables tables, const Encoded* own, double* weights)
 cdef double covariance_of(
     TreeTables tables, const Encoded* own, Py_ssize_t first, Py_ssize_t second
 ) noexcept nogil:
-    """That of the levels of two targets, times the weight of all rows."""
+    """The covariance of the encodings of two targets, times the weight of all rows."""
     cdef double total = 0.0
     cdef Py_ssize_t place
     for place in range(own.places):
         total += weight_of(own, place) * (
-            level_from_all(own, first, place) * level_from_all(own, second, place)
+            encoding_from_mean(own, first, place) * encoding_from_mean(own, second, place)
         )
     return total * sqrt(unit_of(tables, first)) * sqrt(unit_of(tables, second))
 
@@ -174,10 +175,10 @@ cdef void multiply(
             continue
         for target in range(own.targets):
             along += vector[target] * (
-                sqrt(unit_of(tables, target)) * level_from_all(own, target, place)
+                sqrt(unit_of(tables, target)) * encoding_from_mean(own, target, place)
             )
         along *= weight
         for target in range(own.targets):
             product[target] += along * (
-                sqrt(unit_of(tables, target)) * level_from_all(own, target, place)
+                sqrt(unit_of(tables, target)) * encoding_from_mean(own, target, place)
             )

@@ -1,8 +1,8 @@
-"""By which numbers splits read categories of many, if there are several targets."""
+"""Split encodings: the numbers that splits of several targets read for categories."""
 
 from sapwood.tree._tables cimport TreeTables
 
 
-cdef void learn_split_encodings(
+cdef void update_split_encodings(
     TreeTables tables, const double* row, double row_weight
 ) noexcept nogil
