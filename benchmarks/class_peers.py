@@ -217,15 +217,8 @@ MOA: dict[str, Make] = {
     "MOA OzaBoost": lambda s: _Moa(s, "OzaBoost", boosting_iterations=10),
     "MOA SGBT": lambda s: _Moa(s, "StreamingGradientBoostedTrees", boosting_iterations=10),
 }
-SEEDED: dict[str, Callable[[ClassStream, int], ClassLearner]] = {
-    OURS[-1]: lambda _, seed: _Sapwood(sapwood.ForestClassifier(threads=1, seed=seed)),
-    "river AMF": lambda _, seed: _River(forest.AMFClassifier(seed=seed), numbers_only=True),
-    "MOA ARF": lambda s, seed: _Moa(
-        s, "AdaptiveRandomForestClassifier", ensemble_size=10, random_seed=seed
-    ),
-    "MOA SRP": lambda s, seed: _Moa(
-        s, "StreamingRandomPatches", ensemble_size=10, random_seed=seed
-    ),
+SEEDED: dict[str, Callable[[int], ClassLearner]] = {
+    OURS[-1]: lambda seed: _Sapwood(sapwood.ForestClassifier(threads=1, seed=seed)),
 }
 """Learners whose measurements are averaged over further seeds."""
 SEEDS = (2, 3)
@@ -238,9 +231,9 @@ def _vfdt() -> sapwood.HoeffdingTreeClassifier:
     )
 
 
-def seeded(name: str, stream: ClassStream) -> list[ClassLearner]:
+def seeded(name: str) -> list[ClassLearner]:
     """Return a learner with each of its further seeds; none if one seed is measured."""
-    return [SEEDED[name](stream, seed) for seed in SEEDS] if name in SEEDED else []
+    return [SEEDED[name](seed) for seed in SEEDS] if name in SEEDED else []
 
 
 def learners() -> dict[str, Make]:

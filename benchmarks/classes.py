@@ -147,7 +147,7 @@ def measured(stream: ClassStream, kept: Mapping[Key, Record]) -> Iterator[Record
             yield known or _mean(
                 [
                     _measured(stream, timing, name, learner)
-                    for learner in (make(stream), *seeded(name, stream))
+                    for learner in (make(stream), *seeded(name))
                 ]
             )
 
@@ -265,15 +265,15 @@ def page(records: Sequence[Record]) -> str:
         f"{len(streams)} streams, the first {ROWS:,} rows of each: generators of river, data "
         "bundled with river and scikit-learn, and public CSV files. Ensembles have ten members; all "
         "other settings are defaults. MOA runs through CapyMOA, and its times include that bridge. "
-        "The times of Sapwood were measured while other programs used all cores, which about doubles "
-        "them; those of the others were not. "
+        "The times of Sapwood were measured while other programs used all cores, which at least "
+        "doubles them; those of the others were not. "
         "MOA's learners know all classes and categories before the first row. A learner without a "
         "prediction counts as one that gives all classes seen so far the same probability; no "
         "probability is below 10⁻⁶ in the log-loss.",
         "Streams this short measure how fast learners learn. Results on long streams may differ. Where "
         "a stream drifts abruptly, it does so after half of its rows, so that with labels by 1,000 "
         "half of a block was predicted by a model of the concept before. Results of the Sapwood forest "
-        "are means over two seeds; all others are of one. Sapwood VFDT is "
+        "are means over three seeds; all others are of one. Sapwood VFDT is "
         "`HoeffdingTreeClassifier(leaf='naive_bayes_adaptive', merit='information_gain', "
         "delta=1e-7, min_share=0.01)`.",
     ]

@@ -35,7 +35,7 @@ from sapwood.evaluate import prequential
 from sapwood.lags import LaggedModel, Lags
 from sapwood.merge import ShardLearner, apply, take_snapshot
 from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
-from sapwood.report.fan import fan_svg
+from sapwood.report.fan import Fan, fan_svg
 from sapwood.tree import _search
 from sapwood.tree._column_tables import SLOT_DOUBLES
 from sapwood.tree.regressor import Leaf, Track
@@ -724,7 +724,7 @@ def forecast() -> str:
     ahead = times[-1] + np.arange(1, 49).astype("timedelta64[h]")
     path = model.forecast_path({"at": ahead, "hour": (hours[-1] + 1 + np.arange(48)) % 24}, True)
     labels = [str(at).replace("T", " ") for at in ahead]
-    return fan_svg(f"Forecast of {run.target}", labels, path.predictions, path.bounds, [0.9])
+    return fan_svg([Fan(f"Forecast of {run.target}", labels, path.predictions, path.bounds)], [0.9])
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {

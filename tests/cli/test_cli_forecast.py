@@ -145,6 +145,17 @@ def test_horizons_that_cannot_be_meant_are_rejected(folder, options, words):
     assert words in found.stderr
 
 
+def test_a_report_has_pictures_of_skill_and_of_what_predictions_consist_of(folder):
+    own = ("--horizon", "1h,24h", "--interval", "0.9", "--report", "report.html", "--quiet")
+    found = invoke(*HORIZON, *own)
+    assert found.code == 0, found.stderr
+    page = (folder / "report.html").read_text()
+    for title in ("Skill by horizon", "Skill by hour", "Coverage by hour", "Forecast of load"):
+        assert f"<b>{title}</b>" in page
+    assert "Each of the last 480 predictions is the level" in page
+    assert "Contributions by hour of the day" in page
+
+
 def forecast_rows(*options):
     found = invoke("forecast", "model", *options, "-o", "path.csv")
     assert found.code == 0, found.stderr
@@ -161,7 +172,7 @@ def test_a_path_follows_the_last_row_at_the_usual_step(folder):
     before = (folder / "model").read_bytes()
     rows, words = forecast_rows("--horizon", "48h", "--picture", "path.svg")
     root = ElementTree.fromstring((folder / "path.svg").read_text())
-    drawn = {each.tag.rpartition("}")[2]: each.get("points", "").split() for each in root}
+    drawn = {each.tag.rpartition("}")[2]: each.get("points", "").split() for each in root.iter()}
     assert (len(drawn["polyline"]), len(drawn["polygon"])) == (48, 96)
     last = (folder / "load.csv").read_text().splitlines()[-1].split(",")[0]
     start = np.datetime64(last) + np.timedelta64(1, "h")
@@ -276,3 +287,29 @@ def test_dates_of_many_rows_are_compared_with_the_row_of_the_same_place(folder):
     assert found.code == 0, found.stderr
     assert found.json()["seasonal"]["naive_mae"] == pytest.approx(2 / math.sqrt(math.pi), rel=0.1)
     assert "several rows have the same time" in " ".join(invoke(*run).stdout.split())
+
+
+def test_contributions_sum_to_the_predictions(folder):
+    train("--horizon", "24h", "--lags", "24h,48h", "-m", "forest")
+    rows, _ = forecast_rows("--horizon", "24h", "--contributions")
+    assert list(rows[0]) == ["at", "prediction", "level", "from_calendar", "from_lags"]
+    values = np.array([[float(row[name]) for name in list(row)[1:]] for row in rows])
+    assert values[:, 1:].sum(axis=1) == pytest.approx(values[:, 0])
+    assert np.ptp(values[:, 1]) == 0
+    assert np.abs(values[:, 2:]).max() > 5
+
+
+def test_series_that_ended_are_not_forecast_and_others_have_a_picture_each(folder):
+    lines = (folder / "load.csv").read_text().splitlines()
+    made = ["at,load,shop"]
+    for place, line in enumerate(lines[1:]):
+        made += [f"{line},{shop}" for shop in ("A", "B", "C") if shop != "B" or place < 700]
+    (folder / "load.csv").write_text("\n".join(made) + "\n")
+    train("--lags", "24h", "--by", "shop")
+    rows, words = forecast_rows("--horizon", "12h", "--picture", "path.svg")
+    assert [row["shop"] for row in rows] == ["A", "C"] * 12
+    assert "1 series ended more than 12h before the last row, and are not forecast" in words
+    picture = (folder / "path.svg").read_text()
+    assert "Forecast of load of A" in picture
+    assert "Forecast of load of C" in picture
+    assert picture.count("<polyline") == 2

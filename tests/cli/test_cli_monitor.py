@@ -43,7 +43,7 @@ def test_an_evaluation_tells_what_has_changed_and_a_listener_hears_it():
     found = prequential(
         HoeffdingTreeRegressor(), x, y, monitor=Monitor(100_000), listener=has_seen_target.append
     )
-    assert has_seen_target == list(found.alarms)
+    assert has_seen_target == list(found.drift_events)
     names = {alarm.name: alarm for alarm in has_seen_target}
     assert names["a"].words.startswith("a: median 0.4")
     assert names["city"].words.startswith("city: <Lima> is new, ")
@@ -53,13 +53,13 @@ def test_an_evaluation_tells_what_has_changed_and_a_listener_hears_it():
     right = Monitor(100_000)
     predictions = HoeffdingTreeRegressor().predict_learn_many(x, y)
     assert right.update_many(x, y, predictions) == has_seen_target
-    assert prequential(HoeffdingTreeRegressor(), x, y).alarms is None
+    assert prequential(HoeffdingTreeRegressor(), x, y).drift_events is None
 
 
 def test_late_labels_are_watched_when_they_come():
     x, y = columns()
     found = prequential(HoeffdingTreeRegressor(), x, y, delay=100, monitor=Monitor(100_000))
-    assert "a" in {alarm.name for alarm in found.alarms}
+    assert "a" in {alarm.name for alarm in found.drift_events}
 
 
 def test_events_are_written_and_resumed(folder):

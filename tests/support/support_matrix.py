@@ -127,9 +127,10 @@ def monitor(case):
     X, column = stream(FEW, 1)
     if case.task == "two classes":
         return (
-            evaluate_classes(case.made(), X, case.y(column), monitor=Monitor()).alarms is not None
+            evaluate_classes(case.made(), X, case.y(column), monitor=Monitor()).drift_events
+            is not None
         )
-    return prequential(case.made(), X, case.y(column), monitor=Monitor()).alarms is not None
+    return prequential(case.made(), X, case.y(column), monitor=Monitor()).drift_events is not None
 
 
 def trial_splits(case):

@@ -119,7 +119,7 @@ class Classifier(LearningClassifier):
         Returns
         -------
         array of int
-            The number that each node has now; those that are gone have that of the leaf.
+            The new number of each node; for removed nodes, the number of the new leaf.
 
         Raises
         ------

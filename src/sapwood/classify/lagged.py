@@ -1,7 +1,7 @@
 """Lags around a classifier: earlier labels and earlier numbers as features of a row."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -140,8 +140,8 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
     Notes
     -----
     Ids, delayed labels and the order of rows are as of `sapwood.lags.LaggedModel`: a row that is
-    predicted with an id becomes past at once, any other row when it is learned. A row without a
-    label becomes past too, with an unknown label.
+    predicted with an id is added to the earlier rows immediately, any other row when it is learned.
+    A row without a label is added too, with an unknown label.
 
     Examples
     --------
@@ -218,24 +218,9 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
     def _let_learn(self, row: dict[Any, Any], y: Any, w: float, key: int) -> None:
         self._model._learn_row(row, y, w, key)
 
-    def _both(
-        self, learn: Callable[[], Any], finish: Callable[[], Any], is_due: Callable[[], bool]
-    ) -> Any:
-        """Let the classifier learn, and the lags after it; rows without a label count too."""
-        before, turn = self._progress, self._turns
-        turn.unfinished = finish, lambda: self._progress != before and is_due()
-        try:
-            found = learn()
-        except Exception:
-            turn.settle()
-            raise
-        finish()
-        turn.unfinished = None
-        return found
-
     @property
     def _progress(self) -> tuple[float | None, int]:
-        with self._model._turn():  # which finishes what an interruption left undone there
+        with self._model._turn():  # rows without a label count too
             return rows_learned(self._model), self._model.rows_unlabelled
 
     def _learn_batch(

@@ -1,6 +1,6 @@
 """How classifiers learn: known classes in place, new ones aside."""
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,29 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+class LabelledRows(NamedTuple):
+    """Rows to be learned."""
+
+    X: Any
+    y: Any  # labels, as `label_values` returns them, or codes of classes
+    weights: FloatArray
+    keys: Any  # of their ids, or None
+
+    def part(self, start: int, end: int) -> Self:
+        """Return some rows that follow each other."""
+        keys = None if self.keys is None else self.keys[start:end]
+        return type(self)(
+            part_of(self.X, start, end), self.y[start:end], self.weights[start:end], keys
+        )
+
+    def at(self, places: Any) -> Self:
+        """Return the rows at some places."""
+        keys = None if self.keys is None else self.keys[places]
+        return type(self)(
+            rows_at(self.X, places), rows_at(self.y, places), self.weights[places], keys
+        )
+
+
 class LearningClassifier(PredictingClassifier):
     """The part of a classifier that learns."""
 
@@ -49,7 +72,7 @@ class LearningClassifier(PredictingClassifier):
                     (*held.classes, class_label(label)), np.array([len(held.classes)]), [0]
                 )
                 keys = np.array([key], np.uint64) if key else None
-                self._learn_new([x], own, np.array([weight]), keys, True)
+                self._learn_new(LabelledRows([x], own.codes, np.array([weight]), keys), own, True)
                 return
             model, calibrator, known = held.model, held.calibrator, len(held.classes)
             ratings, placed = self._rated_in_leaf(x, key, False)
@@ -71,9 +94,9 @@ class LearningClassifier(PredictingClassifier):
             def finish() -> None:
                 held.counts[:] = counts
                 if is_rated is not None and not is_rated[0]:
-                    own = np.array([code]), np.array([weight]), is_rated
                     leaf, shares = placed
-                    _learn_bayes(held, x, leaf, shares, own, one=True)
+                    own = LabelledRows(x, np.array([code]), np.array([weight]), None)
+                    _learn_bayes(held, own, leaf, shares, is_rated, one=True)
                 calibrator.score_one(ratings, known, code, weight, held.pending, own_key)
 
             self._both(learn, finish, lambda: calibrator.labels == labels)
@@ -111,78 +134,51 @@ class LearningClassifier(PredictingClassifier):
     ) -> tuple[IntArray, FloatArray]:
         y = label_values(y)
         weights = validation.weights(w, len(y))
-        X = self._encoded(frames.lasting(X))
+        rows = LabelledRows(self._encoded(frames.lasting(X)), y, weights, keys)
         missing = missing_labels(y)
         with self._turn():
             if missing is None:
-                return self._learn_labelled(X, y, weights, keys, delayed=delayed, returns=returns)
-            check_rows(X, len(weights))
+                return self._learn_labelled(rows, delayed=delayed, returns=returns)
+            check_rows(rows.X, len(weights))
             if returns or self._awaits:
-                return self._learn_runs(X, y, weights, keys, missing=missing, delayed=delayed)
-            at = np.flatnonzero(~missing)
-            own, lost = None if keys is None else keys[at], int(missing.sum())
-            X, y, weights = rows_at(X, at), rows_at(y, at), weights[at]
-            return self._learn_labelled(
-                X, y, weights, own, delayed=delayed, returns=False, unlabelled=lost
-            )
+                return self._learn_runs(rows, missing, delayed=delayed)
+            known = rows.at(np.flatnonzero(~missing))
+            lost = int(missing.sum())
+            return self._learn_labelled(known, delayed=delayed, returns=False, unlabelled=lost)
 
     def _learn_labelled(
-        self,
-        X: Any,
-        y: Any,
-        weights: FloatArray,
-        given: Any,
-        *,
-        delayed: bool,
-        returns: bool,
-        unlabelled: int = 0,
+        self, rows: LabelledRows, *, delayed: bool, returns: bool, unlabelled: int = 0
     ) -> tuple[IntArray, FloatArray]:
         """Learn rows, of which all have labels; there were others without, which are counted."""
-        own = coded(y, self._held.codes)
+        own = coded(rows.y, self._held.codes)
+        rows = rows._replace(y=own.codes)
         if own.firsts:
-            return self._learn_new(X, own, weights, given, delayed, unlabelled=unlabelled)
-        keys = None
-        if delayed and self._awaits:
-            keys = self._keys(X, len(weights)) if given is None else given
+            return self._learn_new(rows, own, delayed, unlabelled=unlabelled)
+        pending = self._keys_of(rows) if delayed and self._awaits else None
         return self._learn_known(
-            X,
-            own.codes,
-            weights,
-            given,
-            keys,
-            delayed=delayed,
-            returns=returns,
-            unlabelled=unlabelled,
+            rows, pending, delayed=delayed, returns=returns, unlabelled=unlabelled
         )
 
+    def _keys_of(self, rows: LabelledRows) -> Any:
+        """Return by what rows are known: the keys of their ids, or of the rows themselves."""
+        return self._keys(rows.X, len(rows.weights)) if rows.keys is None else rows.keys
+
     def _learn_runs(
-        self,
-        X: Any,
-        y: list[Any],
-        weights: FloatArray,
-        given: Any,
-        *,
-        missing: NDArray[np.bool_],
-        delayed: bool,
+        self, rows: LabelledRows, missing: NDArray[np.bool_], *, delayed: bool
     ) -> tuple[IntArray, FloatArray]:
         """Learn rows with and without labels in their order; what they change is built aside."""
-        keys = self._keys(X, len(weights)) if given is None else given
+        keys = self._keys_of(rows)
         aside = type(self)(**self._parameters)
         aside._held = self._held.copied(self._limit)
         found: list[tuple[IntArray, FloatArray]] = []
         ends = [*(np.flatnonzero(np.diff(missing)) + 1).tolist(), len(missing)]
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            part, ids = part_of(X, start, end), None if given is None else given[start:end]
-            if not missing[start]:
-                own = weights[start:end]
-                found.append(
-                    aside._learn_labelled(
-                        part, y[start:end], own, ids, delayed=delayed, returns=True
-                    )
-                )
-                continue
-            found.append(aside._told(aside._rated(part, ids, record=False)))
-            aside._forget(keys[start:end])
+            part = rows.part(start, end)
+            if missing[start]:
+                found.append(aside._told(aside._rated(part.X, part.keys, record=False)))
+                aside._forget(keys[start:end])
+            else:
+                found.append(aside._learn_labelled(part, delayed=delayed, returns=True))
         lost = int(missing.sum())
         self._held = aside._held._replace(unlabelled=self._held.unlabelled + lost)
         width = len(self._held.classes)
@@ -191,47 +187,44 @@ class LearningClassifier(PredictingClassifier):
 
     def _learn_known(
         self,
-        X: Any,
-        codes: IntArray,
-        weights: FloatArray,
-        given: Any,
-        keys: Any,
+        rows: LabelledRows,
+        pending: Any,
         *,
         delayed: bool,
         returns: bool,
         scored: int | None = None,
         unlabelled: int = 0,
     ) -> tuple[IntArray, FloatArray]:
-        """Learn rows of known classes; of the first one of a class, only those before are scored."""
-        held = self._held
+        """Learn rows of known classes; of the first one of a class, only those before are scored.
+
+        `pending` are the keys of predictions that may wait for these labels, if any do.
+        """
+        held, codes = self._held, rows.y
         known, calibrator = len(held.classes), held.calibrator
         values = CLASSES.columns(codes, known)
         before = np.empty(values.shape)
         labels = calibrator.labels
-        weights, counts = self._weighted(held, codes, weights)
+        weights, counts = self._weighted(held, codes, rows.weights)
         leaves = None if held.bayes is None else np.zeros(len(codes), np.int32)
         ratings, is_rated = np.empty((len(codes), max(2, known))), np.zeros(1, np.int8)
         found: list[Any] = []
 
         def learn() -> None:
-            own = targets.Targets(None, values)
-            held.model._learn_into(X, own, weights, before, leaves, keys=given, delayed=delayed)
+            y = targets.Targets(None, values)
+            held.model._learn_into(
+                rows.X, y, weights, before, leaves, keys=rows.keys, delayed=delayed
+            )
 
         def finish() -> None:
             held.counts[:] = counts
             self._held = held._replace(unlabelled=held.unlabelled + unlabelled)
             if not is_rated[0]:
                 ratings[:] = ratings_of(before, known)
-                _learn_bayes(held, X, leaves, ratings, (codes, weights, is_rated))
+                _learn_bayes(held, rows._replace(weights=weights), leaves, ratings, is_rated)
+            of = known if scored is None else scored
             found.append(
                 calibrator.score_many(
-                    ratings,
-                    known if scored is None else scored,
-                    codes,
-                    weights,
-                    held.pending,
-                    keys,
-                    returns=returns,
+                    ratings, of, codes, weights, held.pending, pending, returns=returns
                 )
             )
 
@@ -242,47 +235,37 @@ class LearningClassifier(PredictingClassifier):
         return self._decided(ratings, told), told
 
     def _learn_new(
-        self,
-        X: Any,
-        own: CodedLabels,
-        weights: FloatArray,
-        given: Any,
-        delayed: bool,
-        *,
-        unlabelled: int = 0,
+        self, rows: LabelledRows, own: CodedLabels, delayed: bool, *, unlabelled: int = 0
     ) -> tuple[IntArray, FloatArray]:
         """Learn rows that bring new classes: all that they change is built aside."""
-        check_rows(X, len(weights))
-        keys = self._keys(X, len(weights)) if given is None else given
-        known, rows = len(self._held.classes), len(weights)
+        known, count = len(self._held.classes), len(rows.weights)
+        check_rows(rows.X, count)
+        keys = self._keys_of(rows)
         aside = type(self)(**self._parameters)
         # Widening builds all of it aside, but there is nothing to widen up to the second class.
         is_shared = own.firsts[0] == 0 and delayed and known > 1
         aside._held = self._held if is_shared else self._held.copied(self._limit)
-        predicted = np.full(rows, -1, np.int64)
-        probabilities = np.zeros((rows, len(own.classes)))
-
-        def learn(start: int, end: int, **how: Any) -> tuple[IntArray, FloatArray]:
-            ids = None if given is None else given[start:end]
-            own_keys = keys[start:end] if how["delayed"] else None
-            weight, codes = weights[start:end], own.codes[start:end]
-            return aside._learn_known(part_of(X, start, end), codes, weight, ids, own_keys, **how)
-
+        predicted = np.full(count, -1, np.int64)
+        probabilities = np.zeros((count, len(own.classes)))
         starts = [0, *(row for row in own.firsts if row > 0)]
-        for first, end in zip(starts, [*starts[1:], rows], strict=True):
+        for first, end in zip(starts, [*starts[1:], count], strict=True):
             start = first
             if first in own.firsts:
                 # As in a loop: it is predicted, unless it was before, and its label comes then.
-                ids = None if given is None else given[start : start + 1]
-                rated = aside._rated(part_of(X, start, start + 1), ids, record=not delayed)
-                codes, told = aside._told(rated)
-                predicted[start], probabilities[start, :known] = codes[0], told[0]
+                start += 1
+                one = rows.part(first, start)
+                codes, told = aside._told(aside._rated(one.X, one.keys, record=not delayed))
+                predicted[first], probabilities[first, :known] = codes[0], told[0]
                 aside._held = self._widened(aside._held, own.classes[: known + 1])
-                learn(start, start + 1, delayed=True, returns=False, scored=known)
-                known, start = known + 1, start + 1
+                aside._learn_known(
+                    one, keys[first:start], delayed=True, returns=False, scored=known
+                )
+                known += 1
             if start < end:
-                predicted[start:end], found = learn(start, end, delayed=delayed, returns=True)
-                probabilities[start:end, :known] = found
+                pending = keys[start:end] if delayed else None
+                predicted[start:end], probabilities[start:end, :known] = aside._learn_known(
+                    rows.part(start, end), pending, delayed=delayed, returns=True
+                )
         after = self._held.unlabelled + unlabelled
         self._held = aside._held._replace(unlabelled=after)
         return predicted, probabilities
@@ -302,10 +285,10 @@ class LearningClassifier(PredictingClassifier):
 
 def _learn_bayes(
     held: Held,
-    X: Any,
+    rows: LabelledRows,
     leaves: Any,
     ratings: FloatArray,
-    labels: tuple[IntArray, FloatArray, NDArray[np.int8]],
+    is_rated: NDArray[np.int8],
     *,
     one: bool = False,
 ) -> None:
@@ -315,20 +298,19 @@ def _learn_bayes(
     ----------
     held : Held
         Of the classifier.
-    X : array_like, mapping of columns, list of dicts, or data frame
-        The rows.
+    rows : LabelledRows
+        With the codes of their classes.
     leaves : array
         Of each row, just before it was learned.
     ratings : array
         Those by the tree, which become those by naive Bayes.
-    labels : tuple
-        The codes and weights of rows, and a number that the last change sets to 1; nothing can
-        interrupt the changes.
+    is_rated : array
+        A number that the last change sets to 1; nothing can interrupt the changes.
     one : bool
         Whether X is a dict of one row.
     """
     if held.bayes is None:
         return
-    matrix, kinds = values_of(held.model, X, one)
+    matrix, kinds = values_of(held.model, rows.X, one)
     held.bayes.reserve(leaves, matrix.shape[1])
-    held.bayes.learn(matrix, kinds, leaves, ratings, *labels)
+    held.bayes.learn(matrix, kinds, leaves, ratings, rows.y, rows.weights, is_rated)

@@ -62,14 +62,15 @@ class ClassRowMethods(ABC):
         x : dict
             The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
         y : str, int or bool
-            The label of its class, which may be a new one at any row; 1.0 is 1. None or NaN if it
-            is not known: the row is counted by `rows_unlabelled`, its prediction is no longer
-            pending, and nothing is learned.
+            The class label. A new label may appear in any row; 1.0 and 1 are the same label. None
+            or NaN means unknown: the row is counted by `rows_unlabelled`, its prediction is no
+            longer pending, and the row is not learned.
         w : float
             The weight of the row: positive and finite.
         id : str, int, or tuple of such, optional
-            The id by which the row was predicted, if its label is delayed. Without one, the
-            prediction is found by the row itself; of equal rows, in the order of predictions.
+            The id that was passed to `predict_one`, if the label is delayed. Without an id, the
+            prediction is found by the values of the row; among equal rows, in the order of
+            predictions.
 
         Raises
         ------
@@ -86,10 +87,10 @@ class ClassRowMethods(ABC):
         x : dict
             The features, as for `learn_one`.
         id : str, int, or tuple of such, optional
-            By which `learn_one` will find the prediction when the label arrives; see there.
+            An id by which `learn_one` finds the prediction when the label arrives.
         record : bool
-            Whether the prediction is kept; if not, the model is not scored by it. To get both the
-            class and probabilities of a row, keep one of them.
+            Whether the prediction is stored until its label arrives, and then scored. If you call
+            both `predict_one` and `predict_proba_one` for a row, record only one of them.
 
         Returns
         -------
@@ -150,7 +151,7 @@ class ClassRowMethods(ABC):
         Returns
         -------
         list
-            Labels, that of the highest probability first.
+            Labels, in descending order of probability.
         """
         with self._turns:
             least = self._threshold(level)
@@ -170,7 +171,7 @@ class ClassRowMethods(ABC):
         y : array_like or series, shape (n,)
             The labels: strings, whole numbers or bools; None or NaN where one is not known.
         w : array_like or series of float, shape (n,), optional
-            The weights; 1 each if not given.
+            The weights; 1 by default.
         ids : sequence, optional
             The id of each row, as for `learn_one`.
         """
@@ -290,7 +291,8 @@ class ClassRowMethods(ABC):
         Returns
         -------
         ndarray of int, shape (n,)
-            The class of the highest probability or, given `cost`, of the least expected cost.
+            The class with the highest probability or, given `cost`, with the smallest expected
+            cost.
         """
         found = np.asarray(probabilities, np.float64)
         return np.maximum(self._decided(found, found), 0)

@@ -274,7 +274,7 @@ def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
         for label, row in zip(labels, found.scores.confusion.tolist(), strict=True):
             matrix.add_row(plain(str(label)), *(f"{count:,}" for count in row))
         terminal.print(matrix)
-    print_drift(found.alarms, terminal)
+    print_drift(found.drift_events, terminal)
     print_class_counts(found, terminal)
 
 

@@ -13,7 +13,7 @@ from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.follow import Follower
-from sapwood.cli.horizons import horizons_of, print_horizons, rows_by_horizon, to_json
+from sapwood.cli.horizons import decomposed, horizons_of, print_horizons, rows_by_horizon, to_json
 from sapwood.cli.models import check_savable
 from sapwood.cli.outputs import Output, PredictionFile, write_curve, write_curves
 from sapwood.cli.reading import Reading
@@ -190,4 +190,5 @@ def _write_report(
             shown["series identified by"] = ", ".join(map(str, run.lags.by))
     for name, value in getattr(run.model, "parameters", {}).items():
         shown[name] = str(value)
-    write_report(path, found, run.model, settings=shown, horizons=horizons)
+    parts = decomposed(run) if horizons else None
+    write_report(path, found, run.model, settings=shown, horizons=horizons, decomposition=parts)

@@ -20,7 +20,9 @@ from sapwood.cli.outputs import bound_names
 from sapwood.cli.reading import Reading
 from sapwood.durations import duration_in_seconds
 from sapwood.lags import LaggedModel
-from sapwood.rows.encoded import EncodedRow
+from sapwood.lags.decomposition import Decomposition, decompose, groups_of
+from sapwood.lags.forecasting import next_rows
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.schema import Calendar
 from sapwood.storage.atomic import write_atomically
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["forecast"]
 
-MOST_ROWS = 1_000_000
+MOST_SERIES = 6  # in a picture
 DAY = 86_400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Row = dict[Any, Any]
@@ -58,6 +60,14 @@ def forecast(
         Path | None,
         typer.Option(metavar="FILE", help="Write a picture of the path and its intervals (SVG)."),
     ] = None,
+    contributions: Annotated[
+        bool,
+        typer.Option(
+            "--contributions",
+            help="Also write what each prediction consists of: a level, and what calendar, lags, "
+            "series and other columns add to it (Shapley values).",
+        ),
+    ] = False,
     interval: options.Interval = [],  # noqa: B006 - typer wants a list
     minimum: options.Minimum = None,
     maximum: options.Maximum = None,
@@ -66,7 +76,7 @@ def forecast(
     """Forecast a series beyond the last row that a model has learned.
 
     Each prediction becomes a lag of the later rows; the model is not changed. The file has the
-    time, the series if there are several, the prediction, and the bounds of prediction intervals
+    time, the series if there are several, the prediction, and its prediction intervals
     if the model has some: by default of all its levels.
     """
     terminal = Terminal(stderr=True, silent=quiet)
@@ -84,17 +94,20 @@ def forecast(
             check_levels(loaded.model, interval)
         made = _Rows(loaded, str(model))
         ahead = None if horizon is None else _seconds(horizon)
-        given = made.beyond(ahead) if rows is None else made.read(rows, ahead)
+        given = made.beyond(horizon, terminal) if rows is None else made.read(rows, ahead)
         if rows is None:
             made.report_missing(terminal)
         made.report_ends(given, terminal)
         known = tuple(getattr(loaded.model, "levels", ()))
         path = loaded.forecast_path(given, intervals=bool(known))
-        levels = [level for level in known if not interval or level in interval]
+        levels = {
+            level: place for place, level in enumerate(known) if not interval or level in interval
+        }
         limits = options.limits(minimum, maximum)
-        _write(output, made.table(given, path, known, levels, limits))
+        parts = made.decomposed(path) if contributions else None
+        _write(output, made.table(given, path, levels, limits, parts))
         if picture is not None:
-            write_atomically(picture, made.drawn(given, path, known, levels).encode())
+            write_atomically(picture, made.drawn(given, path, levels).encode())
         _report(terminal, loaded, path, bool(levels))
 
 
@@ -114,30 +127,28 @@ class _Rows:
         self._rule = next((r for r in model.schema.rules if r.name == self._time), None)
         self._calendar = None if self._rule is None else self._rule.calendar
 
-    def beyond(self, ahead: float | None) -> list[Row]:
+    def beyond(self, horizon: str | None, terminal: Terminal) -> list[Row]:
         """Return rows after the last one of each series, at its usual step."""
-        if ahead is None:
+        if horizon is None:
             raise UsageError("--horizon is missing: how far to forecast, such as --horizon 48h")
         if self._time is None:
             raise UsageError(
                 f"{self._name}: its lags count rows, so that the times of the next rows are not "
                 "known: give the rows by --rows FILE, or train it with lags by time, as --lags 24h"
             )
-        found = []
-        latest = self._model.lags.latest_times
-        if not latest:
+        ahead = _seconds(horizon)
+        if not self._model.lags.latest_times:
             raise UsageError(f"{self._name}: it has learned no row that has a time")
-        for key, (time, step) in latest.items():
-            steps = int(ahead / step + 1e-9)
-            if steps * len(latest) > MOST_ROWS:
-                raise UsageError(f"--horizon: {steps:,} rows of a series are too many")
-            found += [(time + step * each, key) for each in range(1, steps + 1)]
-        return [self._row(time, key) for time, key in sorted(found, key=lambda each: each[0])]
-
-    def _row(self, time: float, key: tuple[Any, ...]) -> Row:
-        taken = {} if self._rule is None else self._rule.derive_one(time)
-        row: Row = {self._time: time, **taken}
-        return EncodedRow({**row, **dict(zip(self._model.lags.by, key, strict=True))})
+        try:
+            rows, ended = next_rows(self._model, ahead)
+        except ValueError as error:
+            raise UsageError(f"--horizon: {error}") from None
+        if ended:
+            terminal.say(
+                f"sapwood: {len(ended):,} series ended more than {horizon} before the last row, and "
+                "are not forecast"
+            )
+        return rows
 
     def read(self, path: Path, ahead: float | None) -> list[Row]:
         """Return the rows of a file, up to the horizon."""
@@ -178,45 +189,65 @@ class _Rows:
         self,
         rows: list[Row],
         path: "ForecastPath",
-        known: tuple[float, ...],
-        levels: list[float],
+        levels: dict[float, int],
         limits: tuple[float, float] | None,
+        parts: Decomposition | None,
     ) -> Iterator[list[Any]]:
         """Yield the lines of the file, the header first."""
         times = [] if self._time is None else [str(self._time)]
         by = list(self._model.lags.by)
-        yield [*times, *map(str, by), "prediction", *bound_names(tuple(levels))]
+        added = {} if parts is None else parts.parts
+        names = [] if parts is None else ["level", *map(_column_name, added)]
+        yield [*times, *map(str, by), "prediction", *bound_names(tuple(levels)), *names]
         low, high = limits or (float("-inf"), float("inf"))
         for place, row in enumerate(rows):
             found = [float(path.predictions[place])]
-            for level in levels:
+            for known in levels.values():
                 assert path.bounds is not None
-                found += path.bounds[place, known.index(level)].tolist()
+                found += path.bounds[place, known].tolist()
             held = [min(max(value, low), high) for value in found]
             moment = [] if self._time is None else [_iso(row.get(self._time), self._calendar)]
+            if parts is not None:
+                held += [parts.level, *(own[place] for own in added.values())]
             yield [*moment, *(row.get(name) for name in by), *held]
 
-    def drawn(
-        self, rows: list[Row], path: "ForecastPath", known: tuple[float, ...], levels: list[float]
-    ) -> str:
-        """Return a picture of the path, of the first series if there are several."""
-        from sapwood.report.fan import fan_svg
+    def decomposed(self, path: "ForecastPath") -> Decomposition:
+        """Return what the predictions of a path consist of, relative to other rows of the path."""
+        model = self._model.model
+        names = list(dict.fromkeys(name for row in path.rows for name in row))
+        columns = EncodedColumns({name: [row.get(name) for row in path.rows] for name in names})
+        return decompose(
+            lambda X: model.predict_many(X, record=False), columns, groups_of(self._model, names)
+        )
 
-        by = self._model.lags.by
-        keys = [tuple(row.get(name) for name in by) for row in rows]
-        places = [place for place, key in enumerate(keys) if key == keys[0]]
-        series = f" of {', '.join(map(str, keys[0]))}" if by and keys else ""
-        labels = [
-            f"row {place + 1}"
-            if self._time is None
-            else _iso(rows[place].get(self._time), self._calendar)
-            for place in places
-        ]
-        bounds = None
-        if path.bounds is not None and levels:
-            bounds = path.bounds[places][:, [known.index(level) for level in levels]]
-        title = f"Forecast of {self._model.lags.target}{series}"
-        return fan_svg(title, labels, path.predictions[places], bounds, levels)
+    def drawn(self, rows: list[Row], path: "ForecastPath", levels: dict[float, int]) -> str:
+        """Return a picture of the path, of the first few series if there are several."""
+        from sapwood.report.fan import Fan, fan_svg
+
+        target, by = self._model.lags.target, self._model.lags.by
+        series: dict[tuple[Any, ...], list[int]] = {}
+        for place, row in enumerate(rows):
+            series.setdefault(tuple(row.get(name) for name in by), []).append(place)
+        fans = []
+        for key, places in list(series.items())[:MOST_SERIES]:
+            bounds = None
+            if path.bounds is not None and levels:
+                bounds = path.bounds[places][:, [*levels.values()]]
+            of = f" of {', '.join(map(str, key))}" if by else ""
+            labels = [self._label(rows[place], place) for place in places]
+            title = f"Forecast of {target}{of}"
+            fans.append(Fan(title, labels, path.predictions[places], bounds))
+        return fan_svg(fans, [*levels])
+
+    def _label(self, row: Row, place: int) -> str:
+        if self._time is None:
+            return f"row {place + 1}"
+        return _iso(row.get(self._time), self._calendar)
+
+
+def _column_name(group: str) -> str:
+    """Return the column for the contribution of a group."""
+    return f"from_{group.replace(' ', '_')}"
 
 
 def _iso(seconds: float | None, calendar: Calendar | None) -> str:

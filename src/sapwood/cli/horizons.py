@@ -13,8 +13,11 @@ from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.values import size_of, spans
 from sapwood.durations import in_words
 from sapwood.formatting import number, r_squared
+from sapwood.lags import LaggedModel, Lags
 from sapwood.lags.auto import FIRST_ROWS, Proposal, propose
+from sapwood.lags.decomposition import Decomposition, decompose, groups_of
 from sapwood.rows.calendar import HOLIDAY
+from sapwood.rows.encoded import EncodedColumns
 from sapwood.streams.stream import Stream
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ AUTO = "auto"
 ALL, NONE = "all", "none"
 FIRST_SERIES, MOST_READ = 50, 1_000_000
 """How many series propose lags, and how many rows are read for them."""
+DECOMPOSED = 480
+"""Rows whose predictions a report decomposes."""
 HOUR_ROWS = 100
 """Rows of an hour of the day from which on its coverage is printed."""
 
@@ -218,6 +223,36 @@ def _series_of(chunk: Any, by: Sequence[str], known: dict[Any, int]) -> NDArray[
         if key not in known and len(known) < FIRST_SERIES:
             known[key] = len(known)
     return np.array([known.get(key, -1) for key in keys], np.intp)
+
+
+def decomposed(run: "Prequential") -> Decomposition | None:
+    """Return what a model predicts for the last rows of a stream, by groups of columns.
+
+    The rows are read once more, so that they have the lags with which they were predicted. None if
+    they cannot be, or if there are several targets.
+    """
+    model, stream = run.model, run.stream
+    if not isinstance(model, LaggedModel) or stream.size is None or model.several_targets:
+        return None
+    lags = Lags(**model.lags.parameters)
+    kept: dict[Any, list[Any]] = {}
+    for chunk in stream.chunks():
+        columns, y = chunk.part(0, len(chunk))
+        if not len(chunk):
+            continue
+        given = lags.transform_learn_many(EncodedColumns(columns), y)
+        for name, column in given.items():
+            kept[name] = [*kept.get(name, []), *list(column)[-DECOMPOSED:]][-DECOMPOSED:]
+    if not kept:
+        return None
+    clock = kept.get(stream.clock)
+    times = None if clock is None else np.asarray(clock, np.float64)
+    if times is not None and stream.calendar is not None:
+        times = stream.calendar.local(times)
+    inner, groups = model.model, groups_of(model, list(kept))
+    return decompose(
+        lambda X: inner.predict_many(X, record=False), EncodedColumns(kept), groups, times
+    )
 
 
 # -- results by horizon ----------------------------------------------------------------------------

@@ -32,8 +32,7 @@ __all__ = [
     "saved_model",
     "targets_of",
     "with_bounds",
-    "with_loss",
-    "with_transform",
+    "with_stage",
 ]
 
 OWN = {
@@ -130,24 +129,14 @@ def make_model(
     )
 
 
-def with_transform(model: Any, transform: str | None) -> Any:
-    """Return a model of a transformed target; itself if there is no transform."""
-    if transform is None:
+def with_stage(model: Any, option: str, stage: str, value: str | None) -> Any:
+    """Return a model within a stage that an option requests; itself if it does not."""
+    if value is None:
         return model
     try:
-        return sapwood.TransformedRegressor(model, transform)  # type: ignore[arg-type]
+        return getattr(sapwood, stage)(model, value)
     except ValueError as error:
-        raise UsageError(f"--transform {transform}: {error}") from None
-
-
-def with_loss(model: Any, loss: str | None) -> Any:
-    """Return a model that minimises a loss; itself if there is none."""
-    if loss is None:
-        return model
-    try:
-        return sapwood.LossRegressor(model, loss)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise UsageError(f"--loss {loss}: {error}") from None
+        raise UsageError(f"{option} {value}: {error}") from None
 
 
 def with_bounds(model: Any, levels: Sequence[float]) -> Any:

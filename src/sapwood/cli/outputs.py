@@ -255,7 +255,7 @@ class EventFile(GrowingFile):
 
     def write(self, step: "Step | ClassStep") -> None:
         """Write what has changed in a step."""
-        events = [*(alarm.to_dict() for alarm in step.alarms), *step.events]
+        events = [*(alarm.to_dict() for alarm in step.drift_events), *step.events]
         lines = [json.dumps(each, ensure_ascii=False) for each in events]
         self.write_lines([_encodable(line) or "" for line in lines])
 

@@ -18,8 +18,7 @@ from sapwood.cli.models import (
     make_model,
     saved_model,
     with_bounds,
-    with_loss,
-    with_transform,
+    with_stage,
 )
 from sapwood.cli.options import input_field, model_field, output_field
 from sapwood.cli.outputs import BadRowFile, EventFile, Output
@@ -265,7 +264,8 @@ def _model(saved: Any, learning: Learning, stream: Stream, ahead: Ahead, lags: L
         return with_bounds(saved, learning.interval)
     named = [*map(str, stream.targets)] or stream.target or ""
     made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
-    made = with_loss(with_transform(made, learning.transform), learning.loss)
+    made = with_stage(made, "--transform", "TransformedRegressor", learning.transform)
+    made = with_stage(made, "--loss", "LossRegressor", learning.loss)
     made = ahead.stacked(made, named, lags, stream) if learning.lags == AUTO else made
     made = with_bounds(made, learning.interval)
     return made if lags is None else LaggedModel(made, lags)

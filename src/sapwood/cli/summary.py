@@ -26,7 +26,7 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     terminal.say(f"{found.stream}: errors in predicting {found.target}")
     if found.targets:
         _print_targets(found, terminal)
-        print_drift(found.alarms, terminal)
+        print_drift(found.drift_events, terminal)
         print_counts(found, terminal)
         return
     table = Table()
@@ -50,7 +50,7 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
                 table.add_row(f"{title} {level:g}", *cells, "")
     terminal.print(table)
     terminal.say(found.headline)
-    print_drift(found.alarms, terminal)
+    print_drift(found.drift_events, terminal)
     print_counts(found, terminal)
 
 

@@ -40,9 +40,9 @@ def train(
 ) -> None:
     """Train a model on a stream and save it.
 
-    The error on the way costs nothing, so it is shown: each row was predicted before it was
-    learned. With --model FILE a saved model goes on learning. With --workers several processes,
-    or a cluster, learn parts of the files side by side.
+    It also reports the prequential error: each row is predicted before it is learned. With --model
+    FILE, training of a saved model continues. With --workers, several processes or a cluster learn
+    parts of the files.
     """
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector._layer import LAYER_DOUBLES, CORRECTED_DOUBLES, ErrorCorrectionLayer
+from sapwood.corrector._layer import CORRECTED_DOUBLES, LAYER_DOUBLES, ErrorCorrectionLayer
 from sapwood.corrector.checking import check_layer_of
 from sapwood.stages.scored import LabelledBatch, ScoredStage
 from sapwood.validation import Label

@@ -48,7 +48,7 @@ class DriftLog:
             )
         once_in = monitor.parameters["once_in"] * len(targets)
         self.monitors = [Monitor(once_in, name) for name in targets] or [monitor]
-        self.alarms: list[DriftEvent] = []
+        self.drift_events: list[DriftEvent] = []
         self._targets, self._ignored = tuple(targets), ignored
 
     def update(
@@ -71,12 +71,12 @@ class DriftLog:
             for alarm in _watch(monitor, watched, y[:, place], predictions[:, place], times):
                 found.append(self._named(alarm, place))
         # In the order of rows, however many are taken in at once.
-        self.alarms += sorted(found, key=lambda alarm: alarm.row)
+        self.drift_events += sorted(found, key=lambda alarm: alarm.row)
 
     def copy(self) -> Self:
         """Return an independent copy."""
         made = self._like([monitor.copy() for monitor in self.monitors])
-        made.alarms = list(self.alarms)
+        made.drift_events = list(self.drift_events)
         return made
 
     def _like(self, monitors: list[Monitor]) -> Self:
@@ -86,7 +86,7 @@ class DriftLog:
 
     def of_target(self, name: str) -> list[DriftEvent]:
         """Return the alerts of one of several targets and its errors."""
-        return [alarm for alarm in self.alarms if alarm.target == name]
+        return [alarm for alarm in self.drift_events if alarm.target == name]
 
     def _named(self, alarm: DriftEvent, place: int) -> DriftEvent:
         """Return an alert that names the one of several targets that it is about."""
@@ -111,14 +111,14 @@ class DriftLog:
             name: np.frombuffer(monitor.to_bytes(), np.uint8)
             for name, monitor in zip(self._names, self.monitors, strict=True)
         }
-        return {**monitors, ALARMS: packed([alarm.to_dict() for alarm in self.alarms])}
+        return {**monitors, ALARMS: packed([alarm.to_dict() for alarm in self.drift_events])}
 
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return a log of the same settings in a state that `to_arrays` returned."""
         made = self._like(
             [Monitor.from_bytes(arrays[name].tobytes(), "the monitor") for name in self._names]
         )
-        made.alarms = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
+        made.drift_events = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
         return made
 
     @property

@@ -185,7 +185,7 @@ class Monitor(StoredModel):
 
     @property
     def names(self) -> list[str]:
-        """The names of all that is watched."""
+        """The names of all monitored columns and errors."""
         return ["error", "bias", self._target, *map(str, self._features.names)]
 
     def update(

@@ -50,7 +50,7 @@ class MonitoredRegressor(ScoredStage):
     >>> x[9_000:] += 6.0
     >>> model = sapwood.MonitoredRegressor(sapwood.HoeffdingTreeRegressor())
     >>> model.learn_many({"x": x}, rng.normal(0, 1, 12_000))
-    >>> [(alarm.name, alarm.severity) for alarm in model.alarms]
+    >>> [(alarm.name, alarm.severity) for alarm in model.drift_events]
     [('x', 'major')]
     """
 
@@ -92,7 +92,7 @@ class MonitoredRegressor(ScoredStage):
             log.update(batch.columns(), batch.y, issued)
         except ValueError:  # the model has learned the rows, which a model of others may accept
             return own, batch.members
-        del log.alarms[:-MOST_ALARMS]
+        del log.drift_events[:-MOST_ALARMS]
         return log, batch.members
 
     @property
@@ -102,9 +102,9 @@ class MonitoredRegressor(ScoredStage):
         return found.copy()
 
     @property
-    def alarms(self) -> list[DriftEvent]:
+    def drift_events(self) -> list[DriftEvent]:
         """The latest 1,000 drift alerts, in the order of rows."""
-        return list(self._held.own.alarms)
+        return list(self._held.own.drift_events)
 
     @property
     def ignored(self) -> tuple[Label, ...]:
@@ -146,7 +146,7 @@ class MonitoredRegressor(ScoredStage):
         if arrays.keys() != fresh.to_arrays().keys():
             raise ValueError("its arrays are not those of a monitored model")
         log = fresh.restored(arrays)
-        if len(log.alarms) > MOST_ALARMS or any(each.rows > labels for each in log.monitors):
+        if len(log.drift_events) > MOST_ALARMS or any(each.rows > labels for each in log.monitors):
             raise ValueError(f"its {ALARMS} or rows are more than it can have seen")
         once_in = fresh.monitors[0].parameters
         if any(each.parameters["once_in"] != once_in["once_in"] for each in log.monitors):

@@ -65,7 +65,7 @@ class ClassDriftLog(DriftLog):
             elif alarm.what == "feature":
                 is_class = alarm.name == self._target
                 found.append(replace(alarm, what="target") if is_class else alarm)
-        self.alarms += found
+        self.drift_events += found
         return found
 
 

@@ -43,7 +43,7 @@ class ClassStep:
     done: int
     rows: PredictedRows | None = None
     bad: list[BadRow] = field(default_factory=list)
-    alarms: list[DriftEvent] = field(default_factory=list)
+    drift_events: list[DriftEvent] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -191,7 +191,7 @@ class ClassRun(Run):
             delay=self.delay,
             seconds=self.seconds,
             sets=self.sets.to_dict(),
-            alarms=None if self.drift is None else list(self.alarms),
+            drift_events=None if self.drift is None else list(self.drift_events),
         )
 
     @property
@@ -270,7 +270,7 @@ def evaluate_classes(
     window : int
         Rows of the windowed accuracy.
     monitor : Monitor, optional
-        Detects drift of the features, the classes and the log-loss; `ClassEvaluation.alarms` lists
+        Detects drift of the features, the classes and the log-loss; `ClassEvaluation.drift_events` lists
         drift alerts.
     levels : sequence of float
         The levels of prediction sets; `ClassEvaluation.sets` has their coverage and mean size.

@@ -55,7 +55,7 @@ class ClassEvaluation:
     delay: int | None = None
     seconds: float = 0.0
     sets: dict[str, dict[str, float]] = field(default_factory=dict)
-    alarms: list[DriftEvent] | None = None
+    drift_events: list[DriftEvent] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,5 +75,9 @@ class ClassEvaluation:
             "seconds": self.seconds,
             **self.scores.to_dict(),
             **({"prediction_sets": self.sets} if self.sets else {}),
-            **({} if self.alarms is None else {"drift": [each.to_dict() for each in self.alarms]}),
+            **(
+                {}
+                if self.drift_events is None
+                else {"drift": [each.to_dict() for each in self.drift_events]}
+            ),
         }

@@ -47,7 +47,7 @@ def as_text(found: "Evaluation") -> str:
     lines += _bounds(found, "")
     for name, own in found.targets.items():
         lines += _bounds(own, f" around {plain(name, 40)}")
-    lines += [f"drift: {alarm}" for alarm in (found.alarms or ())[-MOST:]]
+    lines += [f"drift: {alarm}" for alarm in (found.drift_events or ())[-MOST:]]
     lines.append(_counted(found))
     return "\n".join(lines)
 

@@ -128,11 +128,13 @@ class Prequential(Tally):
         self.learn_rest()
         if not self.stream.targets:
             found = self._evaluation(self.records[0], self.stream.target or "")
-            return replace(found, alarms=None if self.drift is None else list(self.alarms))
+            return replace(
+                found, drift_events=None if self.drift is None else list(self.drift_events)
+            )
         results = {
             str(name): replace(
                 self._evaluation(record, str(name)),
-                alarms=None if self.drift is None else self.drift.of_target(str(name)),
+                drift_events=None if self.drift is None else self.drift.of_target(str(name)),
                 rows_learned=record.rows_learned,
                 rows_without_target=self.rows_predicted - record.rows_learned,
             )
@@ -143,7 +145,7 @@ class Prequential(Tally):
         return replace(
             self._evaluation(empty, self.stream.target or ""),
             **empty.merge(list(results.values())),
-            alarms=None if self.drift is None else list(self.alarms),
+            drift_events=None if self.drift is None else list(self.drift_events),
             first_unscored=self.first_unscored,
             targets=results,
         )

@@ -316,7 +316,7 @@ class Evaluation:
         empty for a model that is not one of Sapwood's.
     intervals : Intervals, optional
         How good the bounds were, if the model has intervals.
-    alarms : list of DriftEvent, optional
+    drift_events : list of DriftEvent, optional
         The drift events, if a monitor was there.
     seasonal : SeasonalErrors, optional
         Errors relative to the season of the series, if one is known.
@@ -370,7 +370,7 @@ class Evaluation:
     predictions: NDArray[Any] | None = None
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
     intervals: Intervals | None = None
-    alarms: "Sequence[DriftEvent] | None" = None
+    drift_events: "Sequence[DriftEvent] | None" = None
     seasonal: "SeasonalErrors | None" = None
     series: "SeriesTable | None" = None
     members: MemberHistory | None = None
@@ -383,6 +383,12 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+    @property
+    def alarms(self) -> "Sequence[DriftEvent] | None":
+        """Deprecated: use `drift_events`."""
+        deprecated("Evaluation.alarms", "Evaluation.drift_events")
+        return self.drift_events
 
     @property
     def refused(self) -> Refusals:
@@ -515,7 +521,11 @@ class Evaluation:
             **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
             **({} if self.seasonal is None else {"seasonal": self.seasonal.to_dict()}),
             **({} if self.series is None else {"series": self.series.to_dict()}),
-            **({} if self.alarms is None else {"changes": [a.to_dict() for a in self.alarms]}),
+            **(
+                {}
+                if self.drift_events is None
+                else {"changes": [a.to_dict() for a in self.drift_events]}
+            ),
             **(
                 {"rule_events": [e.to_dict() for e in self.rule_events]} if self.rule_events else {}
             ),

@@ -69,10 +69,10 @@ class Run:
         """Whether rows were read, and none of them had a label."""
 
     @property
-    def alarms(self) -> list[DriftEvent]:
+    def drift_events(self) -> list[DriftEvent]:
         """The drift alerts of the monitor so far."""
         drift: DriftLog | None = self.drift
-        return [] if drift is None else drift.alarms
+        return [] if drift is None else drift.drift_events
 
     def steps(self, most_rows: int = MOST_ROWS) -> Iterator[Any]:
         """Go on to the end of the stream; between any two steps the work can be saved."""
@@ -94,10 +94,10 @@ class Run:
 
     def _observed(self, take: Callable[[], Any]) -> Any:
         """Return a step with the alerts and the events of the trees of the model meanwhile."""
-        known = len(self.alarms)
+        known = len(self.drift_events)
         with self._hearing() as events:
             step = take()
-        step.alarms, step.events = self.alarms[known:], events
+        step.drift_events, step.events = self.drift_events[known:], events
         self.seconds += time.perf_counter() - self._resumed_at
         return step
 

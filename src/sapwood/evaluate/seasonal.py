@@ -27,11 +27,12 @@ __all__ = ["HourErrors", "SeasonalErrors", "SeasonalScores", "skill"]
 TIME, ORDINAL = "time", "ordinal"
 SUMS = (
     *("rows", "absolute", "own_square_all", "known", "naive", "naive_square", "own_square"),
-    *("steps", "differences", "bounded"),
+    *("steps", "differences", "own", "bounded"),
 )
 """Rows, their absolute and their squared error; rows with a seasonal naive forecast, its absolute
-and squared error, and the squared error of the model there; pairs of values a season apart, and the
-sum of their absolute differences; rows with prediction intervals."""
+and squared error, and the squared error of the model there; pairs of values a season apart, the sum
+of their absolute differences, and the absolute error of the model there; rows with prediction
+intervals."""
 HOURS = 24
 NO_HOUR = HOURS  # the row of the table for rows without a time
 MOST_SERIES = 10_000
@@ -84,7 +85,7 @@ class SeasonalErrors:
         The season, as "168h", or rows.
     mase : float
         The mean absolute scaled error: that of the model, divided by the mean absolute difference
-        of values that are a season apart.
+        of values that are a season apart, both for rows with a value a season before.
     rows : int
         Rows for which the seasonal naive forecast exists.
     naive_mae, naive_rmse : float
@@ -198,7 +199,12 @@ class SeasonalScores(Recorder):
         parts = [
             *((scored, ones), (scored, error), (scored, square)),
             *((known, ones), (known, np.abs(rows.y - naive)), (known, np.square(rows.y - naive))),
-            *((known, square), (paired, ones), (paired, np.abs(rows.y - seasonal))),
+            *(
+                (known, square),
+                (paired, ones),
+                (paired, np.abs(rows.y - seasonal)),
+                (paired, error),
+            ),
         ]
         if self._levels and rows.bounds is not None:
             lower, upper = rows.bounds[:, :, 0], rows.bounds[:, :, 1]
@@ -244,9 +250,7 @@ class SeasonalScores(Recorder):
         own_rmse = math.sqrt(_ratio(sums["own_square"], sums["known"]))
         return SeasonalErrors(
             str(self._season.given),
-            _ratio(
-                _ratio(sums["absolute"], sums["rows"]), _ratio(sums["differences"], sums["steps"])
-            ),
+            _ratio(sums["own"], sums["differences"]),
             int(sums["known"]),
             _ratio(sums["naive"], sums["known"]),
             naive_rmse,

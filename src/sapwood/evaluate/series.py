@@ -19,10 +19,10 @@ __all__ = ["MOST_SERIES", "SeriesErrors", "SeriesScores", "SeriesTable"]
 MOST_SERIES = 10_000
 """How many series have errors of their own: the first ones. All others are one together."""
 TIME = "time"
-ROWS, ABSOLUTE, SQUARE, ORIGIN, Y, Y_SQUARE, STEPS, DIFFERENCES, FIRST, LAST = range(10)
+ROWS, ABSOLUTE, SQUARE, ORIGIN, Y, Y_SQUARE, OWN, DIFFERENCES, FIRST, LAST = range(10)
 """Columns of the sums: rows, their absolute and squared error; the first label, from which others
-are counted, with the sum and the sum of squares; pairs of values a season apart, and the sum of
-their absolute differences; the first and the last time."""
+are counted, with the sum and the sum of squares; the absolute error in rows with a value a season
+before, and the absolute difference from that value; the first and the last time."""
 SUMS = 10
 
 
@@ -39,7 +39,8 @@ class SeriesErrors:
     mae, rmse, r2 : float
         The errors of the model; R² is relative to the variance of the series.
     mase : float
-        MAE divided by the mean absolute difference of values of the series that are a season apart.
+        MAE divided by the mean absolute difference of values of the series that are a season apart,
+        both for rows with a value a season before.
     first, last : float
         The first and the last time of its rows, in seconds since 1970; NaN if rows have no times.
     """
@@ -117,7 +118,7 @@ class SeriesScores(Recorder):
     >>> y = np.array([1.0, 7.0, 3.0])
     >>> scores.record(LabelledRows(np.array([2.0, 7.0, 3.0]), y, features=cities))
     >>> [(each.key, each.rows, each.mae, each.mase) for each in scores.table.series]
-    [(('Oslo',), 2, 0.5, 0.25), (('Bonn',), 1, 0.0, nan)]
+    [(('Oslo',), 2, 0.5, 0.0), (('Bonn',), 1, 0.0, nan)]
     """
 
     def __init__(self, by: Sequence[Label], season: int | str = 1, most: int = MOST_SERIES) -> None:
@@ -161,7 +162,7 @@ class SeriesScores(Recorder):
             (SQUARE, scored, np.square(error)),
             (Y, scored, from_origin),
             (Y_SQUARE, scored, np.square(from_origin)),
-            (STEPS, paired, np.ones(len(y))),
+            (OWN, paired, np.abs(error)),
             (DIFFERENCES, paired, np.abs(y - earlier)),
         ):
             np.add.at(self._sums[:, column], places[chosen], values[chosen])
@@ -230,7 +231,7 @@ class SeriesScores(Recorder):
 
 
 def _check_sums(sums: NDArray[np.float64], places: int, most: int) -> None:
-    counts = [ROWS, ABSOLUTE, SQUARE, Y_SQUARE, STEPS, DIFFERENCES]
+    counts = [ROWS, ABSOLUTE, SQUARE, Y_SQUARE, OWN, DIFFERENCES]
     fits = len(sums) == (most + 1 if places == most else places)
     if not fits or not np.isfinite(sums[:, :FIRST]).all() or (sums[:, counts] < 0).any():
         raise ValueError("the saved errors by series have a sum that cannot be")
@@ -247,12 +248,12 @@ def _empty(count: int) -> NDArray[np.float64]:
 def _errors(key: tuple[Any, ...], sums: NDArray[np.float64]) -> SeriesErrors:
     own = sums.tolist()
     rows = own[ROWS]
-    mae, step = _ratio(own[ABSOLUTE], rows), _ratio(own[DIFFERENCES], own[STEPS])
+    mae, mase = _ratio(own[ABSOLUTE], rows), _ratio(own[OWN], own[DIFFERENCES])
     spread = own[Y_SQUARE] - _ratio(own[Y] * own[Y], rows)
     first, last = (each if math.isfinite(each) else math.nan for each in own[FIRST:])
     r2 = 1.0 - _ratio(own[SQUARE], max(spread, 0.0)) if rows > 1 else math.nan
     rmse = math.sqrt(_ratio(own[SQUARE], rows))
-    return SeriesErrors(key, int(rows), mae, rmse, r2, _ratio(mae, step), first, last)
+    return SeriesErrors(key, int(rows), mae, rmse, r2, mase, first, last)
 
 
 def _ratio(one: float, other: float) -> float:

@@ -92,7 +92,7 @@ class Step:
         Rows in order.
     bad : list of BadRow
         The rows that were rejected.
-    alarms : list of DriftEvent
+    drift_events : list of DriftEvent
         What a monitor has found to be changed.
     events : list of dict
         The events of the trees of a model, if it has any.
@@ -101,7 +101,7 @@ class Step:
     done: int
     predicted: list[Predicted] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
-    alarms: list[DriftEvent] = field(default_factory=list)
+    drift_events: list[DriftEvent] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -76,8 +76,9 @@ def prequential(
     progress : bool
         Whether a bar on standard error shows how far the evaluation is.
     monitor : sapwood.drift.Monitor, optional
-        It watches all rows; `Evaluation.alarms` lists drift alerts. Of several targets, each gets a
-        monitor like it, and features are watched once; alerts name their target.
+        Detects concept drift; `Evaluation.drift_events` lists the alerts. With several targets,
+        each target has a monitor of its own, and features are monitored once; alerts name their
+        target.
     listener : callable, optional
         Called with each drift alert of the monitor, once the rows up to it were learned.
 
@@ -130,7 +131,7 @@ def prequential(
         monitor=monitor,
     )
     run.learner.limits = limits
-    told = 0
+    reported = 0
     if rows.targets and (losses or keep_predictions):
         raise StreamError("losses and keep_predictions are for one target, and there are several")
     means, bar = LossMeans(losses), Bar(run) if progress else None
@@ -143,11 +144,11 @@ def prequential(
                 part = np.zeros(len(right), PREDICTION)
                 part["number"], part["y"], part["prediction"] = numbers, right, predicted
                 kept.append(part)
-        told = _tell(run.alarms, told, listener)
+        reported = _report(run.drift_events, reported, listener)
         if bar is not None:
             bar.update(step.done)
     found = replace(run.finish(), losses=means.finished())
-    _tell(run.alarms, told, listener)
+    _report(run.drift_events, reported, listener)
     if bar is not None:
         bar.close()
     run.check_used()
@@ -156,11 +157,13 @@ def prequential(
     return found
 
 
-def _tell(
-    alarms: Sequence[DriftEvent], told: int, listener: Callable[[DriftEvent], object] | None
+def _report(
+    drift_events: Sequence[DriftEvent],
+    reported: int,
+    listener: Callable[[DriftEvent], object] | None,
 ) -> int:
     """Pass the drift alerts after so many to a listener; return their number."""
     if listener is not None:
-        for alarm in alarms[told:]:
-            listener(alarm)
-    return len(alarms)
+        for event in drift_events[reported:]:
+            listener(event)
+    return len(drift_events)

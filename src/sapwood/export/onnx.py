@@ -69,7 +69,7 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
 
     Notes
     -----
-    All is computed in doubles. Constant leaves agree to the last bit, linear ones but for the
+    All is computed in doubles. Constant leaves agree bit for bit, linear leaves except for the
     order in which terms are summed. ONNX Runtime has to be 1.23 or newer.
 
     Examples

@@ -26,7 +26,7 @@ def to_treelite(tree: Readable) -> Any:
     treelite.Model
         Of doubles. It reads what `encode` returns, categories and missing values among it:
         ``treelite.gtil.predict(model, encode(tree, X))[:, 0, 0]`` is ``tree.predict_many(X)``: of a
-        tree to the last bit, of an ensemble but for rounding.
+        tree bit for bit, of an ensemble except for rounding.
 
     Raises
     ------

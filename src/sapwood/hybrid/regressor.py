@@ -75,7 +75,7 @@ class HybridRegressor(HybridView):
         Whether a fit runs in a thread of its own; if not, it runs when its model is first needed.
     timeout : float, optional
         After so many seconds `learn_one` does not wait for a fit any more, which is then given up
-        with a warning; a run that met this cannot be repeated to the last bit.
+        with a warning; such a run cannot be repeated bit for bit.
 
     Notes
     -----

@@ -279,7 +279,7 @@ class IntervalRegressor(IntervalLearning):
 
     @property
     def features(self) -> list[Any]:
-        """The names of the features that the model knows."""
+        """The names of the features, in the order of their first appearance."""
         return list(self.model.features)
 
     @property

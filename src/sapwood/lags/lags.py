@@ -379,7 +379,7 @@ class Lags:
     def plan_again(
         self, x: Mapping[Any, Any], known: Sequence[float | None], ticket: Ticket
     ) -> tuple[dict[Any, Any], list[float]]:
-        """Return a row that is past already with the lags that it had, and what to `amend`.
+        """Return a row that was added before with the lags that it had, and what to `amend`.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class Lags:
         self.plan(X, y).push()
 
     def transform_learn_many(self, X: Any, y: Any) -> dict[Label, Column]:
-        """Transform each row before it becomes past.
+        """Transform each row, then add it.
 
         Parameters
         ----------

@@ -405,14 +405,14 @@ class LaggedModel(OfferedIntervals):
     targets = passed_on("The names of several targets, in their order.")
 
     def merge(self, other: Any, *more: Any) -> NoReturn:
-        """Raise ValueError: the pasts of two streams are not one past."""
+        """Raise ValueError: lags of two streams cannot be merged."""
         raise ValueError(
             "models with lags cannot be merged: each has its own past; merge the models inside, "
             "and put the lags of one of them around the result"
         )
 
     def of_target(self, target: Label) -> NoReturn:
-        """Raise ValueError: one target alone would not know the lags of others.
+        """Raise ValueError: a model of one target has no lags of the other targets.
 
         Parameters
         ----------

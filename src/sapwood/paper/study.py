@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 from matplotlib.figure import Figure
 
@@ -15,7 +16,7 @@ from sapwood.paper.observers import OURS, PAPERS
 from sapwood.paper.protocol import Plan
 from sapwood.paper.report import render_html, render_markdown
 from sapwood.paper.run import Progress, run_study
-from sapwood.paper.statistics import METRICS, average_over_runs, compare, regrets
+from sapwood.paper.statistics import METRICS, Comparison, average_over_runs, compare, regrets
 from sapwood.paper.style import save
 
 __all__ = ["REPORT", "SUMMARY", "Outcome", "reproduce"]
@@ -63,7 +64,34 @@ def reproduce(
     papers = [compare(averages, metric, list(PAPERS)) for metric in METRICS]
     everyone = [compare(averages, metric, observers) for metric in METRICS]
     checks = findings.check_study(papers, everyone, averages)
-    with_regret, numerics = regrets(results), measure_numerics()
+    sections = [
+        Section(
+            "What holds",
+            [findings.describe_verdict(checks, papers[0].cells)],
+            [],
+            [findings.verdict_table(checks)],
+        ),
+        *_illustrated_sections(
+            folder, averages, observers, papers=papers, everyone=everyone, regret=regrets(results)
+        ),
+        _circumstances_section(folder, plan, observers),
+    ]
+    folder.write_text(SUMMARY, render_markdown(TITLE, sections))
+    folder.write_text(REPORT, render_html(TITLE, sections))
+    return Outcome(checks, path / REPORT)
+
+
+def _illustrated_sections(
+    folder: StudyFolder,
+    averages: pd.DataFrame,
+    observers: Sequence[str],
+    *,
+    papers: Sequence[Comparison],
+    everyone: Sequence[Comparison],
+    regret: pd.DataFrame,
+) -> list[Section]:
+    """Return the sections with a figure each, which are written into the folder."""
+    numerics = measure_numerics()
     folder.write_table("numerics.parquet", pa.Table.from_pandas(numerics, preserve_index=False))
 
     def illustrated(
@@ -72,13 +100,7 @@ def reproduce(
         picture = Picture(name, CAPTIONS[name], save(folder, name, drawn))
         return Section(title, [*texts], [picture], [*tables])
 
-    sections = [
-        Section(
-            "What holds",
-            [findings.describe_verdict(checks, papers[0].cells)],
-            [],
-            [findings.verdict_table(checks)],
-        ),
+    return [
         illustrated(
             "Average results",
             "metrics",
@@ -109,18 +131,14 @@ def reproduce(
         illustrated(
             "Regret against bytes",
             "regret",
-            figures.draw_regret(with_regret, observers),
-            [findings.describe_regret(with_regret)],
-            findings.regret_table(with_regret, observers),
+            figures.draw_regret(regret, observers),
+            [findings.describe_regret(regret)],
+            findings.regret_table(regret, observers),
         ),
         illustrated(
             "Robust variances", "numerics", draw_numerics(numerics), [describe_numerics(numerics)]
         ),
-        _circumstances_section(folder, plan, observers),
     ]
-    folder.write_text(SUMMARY, render_markdown(TITLE, sections))
-    folder.write_text(REPORT, render_html(TITLE, sections))
-    return Outcome(checks, path / REPORT)
 
 
 def _circumstances_section(folder: StudyFolder, plan: Plan, observers: Sequence[str]) -> Section:

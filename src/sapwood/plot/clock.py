@@ -117,7 +117,7 @@ def start_axis(ax: Axes, along: Along) -> None:
 
 def mark_changes(ax: Axes, evaluation: Evaluation, along: Along) -> None:
     """Draw a line at each drift event; at the last ones, if there are many."""
-    curve, events = evaluation.curve, (evaluation.alarms or ())[-MOST_MARKS:]
+    curve, events = evaluation.curve, (evaluation.drift_events or ())[-MOST_MARKS:]
     if not len(curve):
         return
     for x in places_of_rows(np.array([event.since for event in events]), evaluation, along):

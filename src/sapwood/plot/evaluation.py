@@ -135,7 +135,7 @@ def learning_curve(
 
 @chart
 def speed(evaluation: Evaluation, ax: Axes) -> None:
-    """Draw how many rows a second were read, predicted, learned and scored.
+    """Draw the throughput: rows per second that were read, predicted, learned and scored.
 
     A stream is read in chunks, at which the time jumps: so each point is of the last two chunks
     or of a twentieth of all rows, whichever is more.
@@ -160,14 +160,14 @@ def speed(evaluation: Evaluation, ax: Axes) -> None:
 
 @chart
 def leaves(evaluation: Evaluation, ax: Axes) -> None:
-    """Draw how many leaves the model had."""
+    """Draw the number of leaves of the model over the stream."""
     _check(evaluation)
     _draw_size(ax, evaluation, evaluation.curve["leaves"], "leaves", color=BLUE)
 
 
 @chart
 def memory(evaluation: Evaluation, ax: Axes) -> None:
-    """Draw how much memory the model took."""
+    """Draw the memory of the model over the stream."""
     _check(evaluation)
     curve = evaluation.curve
     megabytes = np.where(curve["bytes"] < 0, np.nan, curve["bytes"] / 1e6)
@@ -187,7 +187,7 @@ def size(evaluation: Evaluation, ax: Axes) -> None:
 
 @chart
 def rejected(evaluation: Evaluation, ax: Axes) -> None:
-    """Draw where in the stream rows were rejected."""
+    """Draw the positions of rejected rows in the stream."""
     _check(evaluation)
     where = evaluation.rejected.where
     label_axes(ax, "rows read", "rows rejected")

@@ -14,7 +14,7 @@ __all__ = ["member_ages", "member_errors"]
 
 @chart
 def member_errors(evaluation: Evaluation, ax: Axes) -> None:
-    """Draw the errors of an ensemble's trees, and that of their combined prediction.
+    """Draw the errors of the members of an ensemble, and of their combined prediction.
 
     Errors of several targets are in units of their standard deviations; there is no curve of the
     ensemble then.
@@ -64,7 +64,7 @@ def member_errors(evaluation: Evaluation, ax: Axes) -> None:
 
 @chart
 def member_ages(evaluation: Evaluation, ax: Axes) -> None:
-    """Draw the ages of an ensemble's trees: a line falls to 0 where a tree is replaced."""
+    """Draw the ages of the members of an ensemble; a line falls to 0 at a replacement."""
     label_axes(ax, "rows", "age in rows")
     history = evaluation.members
     if history is None:

@@ -154,7 +154,7 @@ def observer(watched: Observer, ax: Axes | None = None) -> Axes:
     handles.append(right.axvline(best.threshold, color=INK, linestyle="--", linewidth=1.2))
     right.plot([best.threshold], [best.merit], color=INK, marker="D", markersize=5)
     right.set_ylim(0, 1.08 * best.merit or 1.0)
-    labels += ["merit of a cut", f"best: {number(best.threshold, 5)}"]
+    labels += ["merit of a split point", f"best: {number(best.threshold, 5)}"]
     legend(ax, handles, labels)
     return ax
 

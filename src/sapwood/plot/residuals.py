@@ -283,7 +283,7 @@ def importances_over_time(evaluation: Evaluation, ax: Axes) -> None:
 
 @chart
 def changes(evaluation: Evaluation, ax: Axes) -> None:
-    """Draw how many leaves the model gained and lost over the stream."""
+    """Draw the number of leaves that the model gained and lost over the stream."""
     label_axes(ax, "rows", "leaves gained, lost")
     curve = evaluation.curve
     if len(curve) < 2 or curve["leaves"][-1] < 0:

@@ -73,7 +73,7 @@ def render_classes(
         "confusion": _confusion(evaluation),
         "reliability": _reliability(evaluation),
         "accuracy": _accuracy(evaluation),
-        **({"drift": _drift(evaluation)} if evaluation.alarms is not None else {}),
+        **({"drift": _drift(evaluation)} if evaluation.drift_events is not None else {}),
         "importances": _importances(model),
         "rules": render_class_rules(model),
         "settings": _settings(evaluation, model, settings or {}),
@@ -124,7 +124,7 @@ def _result(evaluation: ClassEvaluation) -> str:
 
 def _drift(evaluation: ClassEvaluation) -> str:
     """Return the last drift events, of features, of the frequency of classes and of the log-loss."""
-    events = evaluation.alarms or []
+    events = evaluation.drift_events or []
     if not events:
         return "<p>The monitor detected no drift.</p>"
     heads = ("since row", "detected at", Words("severity"), Words("event"))

@@ -19,7 +19,7 @@ SEVERITIES = ("minor", "moderate", "major")
 
 def render_drift(evaluation: Evaluation) -> str | None:
     """Return the drift events in groups; None if there are none."""
-    events = evaluation.alarms
+    events = evaluation.drift_events
     if not events:
         return None
     groups = grouped_events(events, evaluation.rows_scored)

@@ -1,36 +1,74 @@
 """A picture of a forecast: the path, and a band for each prediction interval."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.report.html import text
 
-__all__ = ["fan_svg"]
+__all__ = ["Fan", "fan_svg"]
+
+FloatArray = NDArray[np.float64]
 
 WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 32, 40
 LINE, BAND = "#1f6f54", "#7fbfa5"
 
 
-def fan_svg(
-    title: str,
-    labels: Sequence[str],
-    predictions: NDArray[np.float64],
-    bounds: NDArray[np.float64] | None = None,
-    levels: Sequence[float] = (),
-) -> str:
-    """Return a forecast as SVG.
+class Fan(NamedTuple):
+    """The forecast of one series.
 
-    - `bounds`, shape (rows, levels, 2): the prediction intervals.
+    Parameters
+    ----------
+    title : str
+        What is forecast.
+    labels : sequence of str
+        The time of each row.
+    predictions : array of float
+        The path.
+    bounds : array of float, shape (rows, levels, 2), optional
+        The prediction intervals.
+    """
+
+    title: str
+    labels: Sequence[str]
+    predictions: FloatArray
+    bounds: FloatArray | None = None
+
+
+def fan_svg(fans: Sequence[Fan], levels: Sequence[float] = ()) -> str:
+    """Return forecasts as SVG, one below the other.
+
+    Parameters
+    ----------
+    fans : sequence of Fan
+        The forecast of each series.
+    levels : sequence of float
+        The levels of the prediction intervals.
 
     Examples
     --------
-    >>> picture = fan_svg("load", ["10:00", "11:00"], np.array([1.0, 2.0]))
+    >>> picture = fan_svg([Fan("load", ["10:00", "11:00"], np.array([1.0, 2.0]))])
     >>> picture.startswith("<svg"), "load" in picture
     (True, True)
     """
+    height = HEIGHT * max(len(fans), 1)
+    drawn = [
+        f'<g transform="translate(0 {HEIGHT * place})">\n{_drawn(fan, levels)}\n</g>'
+        for place, fan in enumerate(fans)
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{0.75 * WIDTH:g}pt" '
+        f'height="{0.75 * height:g}pt" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'font-family="sans-serif" font-size="12" fill="#333">\n'
+        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(drawn) + "\n</svg>\n"
+    )
+
+
+def _drawn(fan: Fan, levels: Sequence[float]) -> str:
+    predictions, bounds = fan.predictions, fan.bounds
     drawn = predictions if bounds is None else np.concatenate([predictions, bounds.ravel()])
     known = drawn[np.isfinite(drawn)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
@@ -53,18 +91,11 @@ def fan_svg(
     for value in (low, low + span / 2, low + span):
         y = HEIGHT - BOTTOM - (value - low) / span * (HEIGHT - TOP - BOTTOM)
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{value:.4g}</text>')
-    ends = ((LEFT, "start", labels[:1]), (WIDTH - RIGHT, "end", labels[-1:]))
+    ends = ((LEFT, "start", fan.labels[:1]), (WIDTH - RIGHT, "end", fan.labels[-1:]))
     for x, anchor, shown in ends:
         for label in shown:
             place_of = f'x="{x}" y="{HEIGHT - 12}" text-anchor="{anchor}"'
             parts.append(f"<text {place_of}>{text(label)}</text>")
     covered = f", intervals of {', '.join(f'{level:g}' for level in levels)}" if levels else ""
-    heading = f'<text x="{LEFT}" y="20" font-size="14">{text(title)}{covered}</text>'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{0.75 * WIDTH:g}pt" '
-        f'height="{0.75 * HEIGHT:g}pt" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'font-family="sans-serif" font-size="12" fill="#333">\n'
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>\n'
-        + "\n".join([heading, *parts])
-        + "\n</svg>\n"
-    )
+    heading = f'<text x="{LEFT}" y="20" font-size="14">{text(fan.title)}{covered}</text>'
+    return "\n".join([heading, *parts])

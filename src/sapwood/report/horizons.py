@@ -2,8 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.axes import Axes
+
+from sapwood.plot.style import label_axes, looks_of
+from sapwood.report.charts import chart
 from sapwood.report.html import ABSENT, count, measured, table, text
 
 if TYPE_CHECKING:
@@ -36,9 +41,20 @@ def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
     ]
     season = next((row["season"] for row in horizons if row["season"]), None)
     seasonal = "" if season is None else f" The season is {text(season)}."
+    skills = {
+        SCORES[name]: [math.nan if row[name] is None else row[name] for row in horizons]
+        for name in ("skill_seasonal", "skill_last")
+    }
+    places = list(range(len(horizons)))
+
+    def draw(ax: Axes) -> None:
+        _lines(ax, places, skills, "horizon", "skill")
+        ax.set_xticks(places, [str(row["horizon"]) for row in horizons])
+
+    picture = chart("horizon-skill", "Skill by horizon", draw) if len(horizons) > 1 else ""
     return (
-        f"{table(heads, rows, caption='Scores by horizon, one model each')}\n<p>Skill is 1 − RMSE of "
-        "the model / RMSE of the naive forecast. MASE is the MAE divided by the mean absolute "
+        f"{table(heads, rows, caption='Scores by horizon, one model each')}\n{picture}<p>Skill is 1 − RMSE "
+        "of the model / RMSE of the naive forecast. MASE is the MAE divided by the mean absolute "
         f"difference of values a season apart.{seasonal}{_pinball(level)} The other parts of this page "
         "are of the longest horizon.</p>"
     )
@@ -60,7 +76,35 @@ def render_hours(found: "SeasonalErrors | None") -> str:
         ]
         for each in found.hours
     ]
-    return table(heads, rows, caption="Scores by hour of the day")
+    hours = [each.hour for each in found.hours]
+    skills = {SCORES["skill_seasonal"]: [each.skill for each in found.hours]}
+    covered = {
+        f"coverage of {level:g}": [each.coverage[place] for each in found.hours]
+        for place, level in enumerate(found.levels)
+    }
+    charts = [
+        chart(
+            f"hour-{place}",
+            title,
+            partial(_lines, x=hours, lines=lines, x_name="hour", y_name=name),
+        )
+        for place, (title, name, lines) in enumerate(
+            (("Skill by hour", "skill", skills), ("Coverage by hour", "coverage", covered))
+        )
+        if lines
+    ]
+    made = table(heads, rows, caption="Scores by hour of the day")
+    return f'<div class="charts">{"".join(charts)}</div>\n{made}'
+
+
+def _lines(
+    ax: Axes, x: Sequence[float], lines: Mapping[str, Sequence[float]], x_name: str, y_name: str
+) -> None:
+    """Draw a line for each name."""
+    for name, look in looks_of(list(lines)).items():
+        ax.plot(x, lines[name], color=look.colour, marker=look.marker, ms=3, label=name)
+    label_axes(ax, x_name, y_name)
+    ax.legend(frameon=False, fontsize="small")
 
 
 def _pinball(level: float | None) -> str:

@@ -52,7 +52,7 @@ def _options(evaluation: Evaluation, model: Any) -> Iterator[str]:
     """Yield what the model does not use yet."""
     name = evaluation.model
     timed = along_of(next(iter(evaluation.targets.values()), evaluation)) == "time"
-    if evaluation.alarms:
+    if evaluation.drift_events:
         yield "Check the data around the drift events: <code>--events FILE</code> writes them to a file."
         if "Forest" not in name and "Adaptive" not in name:
             yield "Try a model that adapts to drift: <code>-m adaptive</code> or <code>-m forest</code>."
@@ -62,7 +62,7 @@ def _options(evaluation: Evaluation, model: Any) -> Iterator[str]:
         yield "A forest is usually more accurate than one tree: <code>-m forest</code>."
     if evaluation.intervals is None and not evaluation.targets:
         yield "Add prediction intervals: <code>--interval 0.9</code>."
-    if evaluation.alarms is None and not evaluation.targets:
+    if evaluation.drift_events is None and not evaluation.targets:
         yield "Watch for concept drift: <code>--monitor</code>."
     if readable_part(model) is not None:
         yield (

@@ -9,8 +9,10 @@ from importlib import resources
 from typing import Any
 
 from sapwood.evaluate.result import Evaluation
+from sapwood.lags.decomposition import Decomposition
 from sapwood.plot.model import picture_of
 from sapwood.report.drift import render_drift
+from sapwood.report.forecast import render_decomposition, render_forecast
 from sapwood.report.horizons import render_horizons, render_hours
 from sapwood.report.html import section, text
 from sapwood.report.hybrid import render_hybrid
@@ -40,6 +42,8 @@ TITLES = {
     "result": "Result",
     "horizons": "Horizons",
     "series": "Series",
+    "forecast": "Forecast",
+    "decomposition": "Level, calendar and lags",
     "predictions": "Predictions",
     "intervals": "Prediction intervals",
     "error": "Error over time",
@@ -70,6 +74,7 @@ def write_report(
     settings: Mapping[str, str] | None = None,
     created: datetime | None = None,
     horizons: Sequence[Mapping[str, Any]] = (),
+    decomposition: Decomposition | None = None,
 ) -> None:
     """Write the report of an evaluation as one self-contained HTML file.
 
@@ -88,6 +93,8 @@ def write_report(
         The time of creation that the page states, with a time zone; the present by default.
     horizons : sequence of mappings
         Scores of each horizon, as `sapwood evaluate --horizon --json` prints them.
+    decomposition : Decomposition, optional
+        What the last predictions consist of: `sapwood.lags.decomposition.decompose`.
 
     Examples
     --------
@@ -103,7 +110,13 @@ def write_report(
     True
     """
     created = datetime.now(UTC) if created is None else created
-    made = render(evaluation, model, settings=settings, created=created, horizons=horizons)
+    made = render(
+        *(evaluation, model),
+        settings=settings,
+        created=created,
+        horizons=horizons,
+        decomposition=decomposition,
+    )
     write_atomically(path, made.encode())
 
 
@@ -114,12 +127,13 @@ def render(
     settings: Mapping[str, str] | None = None,
     created: datetime | None = None,
     horizons: Sequence[Mapping[str, Any]] = (),
+    decomposition: Decomposition | None = None,
 ) -> str:
     """Return the HTML that `write_report` writes, without writing a file.
 
     Parameters
     ----------
-    evaluation, model, settings, horizons
+    evaluation, model, settings, horizons, decomposition
         As for `write_report`.
     created : datetime, optional
         The time of creation; none is stated by default.
@@ -130,6 +144,8 @@ def render(
         if horizons
         else None,
         "series": render_series(evaluation.series),
+        "forecast": render_forecast(model) if horizons else None,
+        "decomposition": render_decomposition(decomposition),
         "rejected": render_rejected(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
         "hybrid": render_hybrid(model),

@@ -92,7 +92,7 @@ def verdict(evaluation: Evaluation) -> str:
         how = "smaller" if ratio < 0.97 else "larger" if ratio > 1.03 else "about the same"
         of = f"{measured(recent.mae)}, with an R² of {measured(recent.r2, 3)}"
         sentences.append(f"Over the last {count(window)} rows the error was {how}: {of}.")
-    if evaluation.alarms is not None and not evaluation.alarms:
+    if evaluation.drift_events is not None and not evaluation.drift_events:
         sentences.append("The monitor detected no drift.")
     return " ".join(sentences) + unscored
 

@@ -35,7 +35,7 @@ class HoldsModel(AdapterParameters):
     Attributes
     ----------
     model : Regressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]]
@@ -65,7 +65,7 @@ class RiverRegressor(HoldsModel, base.MiniBatchRegressor):
         y : float
             The target.
         w : float
-            How much the row counts.
+            The weight of the row.
         """
         self.model.learn_one(_renamed(x), y, w)
 
@@ -89,7 +89,7 @@ class RiverRegressor(HoldsModel, base.MiniBatchRegressor):
         y : series
             The targets, by position: an index is ignored.
         w : float or series
-            How much the rows count.
+            The weight of the rows, or of each row.
         """
         weights = np.full(len(y), w) if np.ndim(w) == 0 else w
         self.model.learn_many(_renamed_columns(dataframe.into_frame(X)), y, weights)
@@ -125,9 +125,8 @@ class RiverRegressor(HoldsModel, base.MiniBatchRegressor):
 class HoeffdingTreeRegressor(RiverRegressor):
     """`sapwood.HoeffdingTreeRegressor` as a model of river, with the same parameters.
 
-    It needs no scaling before it. What is missing or bad is treated as there: a missing value is
-    legal, and an infinite one, a y that is not finite or a weight that is not positive raises
-    before anything is changed.
+    It needs no scaler. Missing values are accepted. An infinite value, a y that is not finite, or a
+    weight that is not positive raises an error before the model changes.
 
     Names of features are strings or whole numbers. A tuple of these, such as an n-gram of river's
     `BagOfWords`, is known to the tree by its `repr`.
@@ -161,7 +160,7 @@ class RiverTargetsRegressor(HoldsModel, base.MultiTargetRegressor):
         x, y : dict
             The features, and the targets.
         w : float
-            How much the row counts.
+            The weight of the row.
         """
         self.model.learn_one(_renamed(x), y, w)
 
@@ -179,8 +178,8 @@ class RiverTargetsRegressor(HoldsModel, base.MultiTargetRegressor):
 class MultiTargetTreeRegressor(RiverTargetsRegressor):
     """`sapwood.HoeffdingTreeRegressor` as a model of river for several targets.
 
-    The parameters are those of the tree. A target that is missing (None, NaN, or absent after the
-    first row, which names all of them) leaves the row to the others.
+    The parameters are those of the tree. The first row names all targets. If a target is missing in
+    a later row (None, NaN or absent), the row is learned for the others.
 
     Examples
     --------

@@ -22,8 +22,8 @@ class ObserverSplitter(Splitter):
     None is left out. NaN counts as larger than all numbers, because river's branches send it to
     the right. All else that is no finite number raises ValueError, as does a bad y or weight.
 
-    The merit of a cut is the value of the criterion for the rows that were observed, times their
-    share in all that the leaf has seen, so that a feature that is often absent counts less.
+    The merit of a split point is the value of the criterion for the rows that were observed, times
+    their share in all that the leaf has seen, so that a feature that is often absent counts less.
     """
 
     def __init__(self, observer: TableObserver) -> None:
@@ -73,8 +73,7 @@ class ObserverSplitter(Splitter):
         Returns
         -------
         river.tree.utils.BranchFactory
-            With statistics of the sides that are nobody else's; without a feature if there is
-            nothing to cut.
+            With independent statistics of both sides; without a feature if there is no split.
         """
         best = BranchFactory()
         cuts = self._cuts()

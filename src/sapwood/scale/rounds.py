@@ -69,7 +69,7 @@ class Rounds:
     Parameters
     ----------
     model : HoeffdingTreeRegressor, ForestRegressor, or callable
-        Learns, or goes on learning; or makes such a model of a `Source`.
+        The model to train, which need not be empty; or a function that makes one of a `Source`.
     name : str, path, or sequence of them
         What workers read, as `sapwood.streams.open_stream` opens it.
     workers : int

@@ -60,7 +60,7 @@ class HoldsModel(AdapterParameters, CheckedInput):
     Attributes
     ----------
     model_ : Regressor or Classifier
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]]

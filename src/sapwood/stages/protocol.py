@@ -46,8 +46,8 @@ class EncodedBatch(NamedTuple):
     columns : dict of columns
         By name: numbers as arrays, categories as labels.
     token : array of uint64, shape (rows,)
-        By which stages know the rows until their labels come: keys of the ids that the caller has
-        given, or of the raw rows, whatever a model knows of their features.
+        Keys by which stages find the rows when their labels arrive: keys of the ids of the caller
+        or, without ids, of the raw rows.
 
     Examples
     --------

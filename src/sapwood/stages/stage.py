@@ -138,13 +138,13 @@ class Stage(StoredModel):
         is_due : callable
             Whether it has not done so yet.
         """
-        rows, turn = rows_learned(self.model), self._turns
+        before, turn = self._progress, self._turns
 
         def is_unfinished() -> bool:
             if getattr(self.model, "_is_stage", False):
                 with self.model._turn():  # which finishes what `finish` may need of it
                     pass
-            return rows_learned(self.model) != rows and is_due()
+            return self._progress != before and is_due()
 
         turn.unfinished = finish, is_unfinished
         try:
@@ -155,6 +155,11 @@ class Stage(StoredModel):
         finish()
         turn.unfinished = None
         return found
+
+    @property
+    def _progress(self) -> Any:
+        """What changes when the model inside has learned rows."""
+        return rows_learned(self.model)
 
     def _surely(self, finish: Callable[[], None], is_due: Callable[[], bool]) -> None:
         """Do something that is finished by the next call if it is interrupted."""

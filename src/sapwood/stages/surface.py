@@ -50,7 +50,7 @@ class TransparentStage(RowStage):
     unit_changes = passed_on("The changes of units that were found.")
 
     # Of monitored models.
-    alarms = passed_on("The latest drift alerts of the monitor.")
+    drift_events = passed_on("The latest drift alerts of the monitor.")
     monitor = passed_on("The drift monitor as it is now.")
 
     # Of trees.

@@ -132,13 +132,13 @@ def open_stream(
     until_end : bool
         Whether a topic is read up to where it ends when it is opened, and not followed for ever.
     sample : bytes, optional
-        `Stream.sample` of a topic from whose positions reading goes on.
+        `Stream.sample` of a topic at whose positions reading continues.
     sample_rows : int, optional
         How many rows of a CSV file or of JSON lines are looked at to find what columns are; 1,000
-        if not given. Rows of a pipe are read once so many have come.
+        if not given. Rows of a pipe are processed as soon as this number has arrived.
     kafka_config : path or mapping, optional
         Further settings of the client of a topic, such as "security.protocol": a file of lines
-        "name=value", or a mapping. They are passed to nobody else.
+        "name=value", or a mapping. They are used for nothing else.
     calendar : Calendar, optional
         The time zone and the special days of `time`, or of the first column of times if that is not
         given: `Calendar.of("Europe/Berlin", "DE", ["school.csv"])`.

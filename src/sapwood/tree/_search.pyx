@@ -1,9 +1,9 @@
 """Where a leaf may be cut: its best cuts, what lies on their sides, and their thresholds.
 
-The merit of a cut is what it explains of the variance of y. Of several targets it is the mean over
-them of the share of their variance that it removes: what it explains of a target among the rows of
-the leaf, divided by the target's variance over the whole tree. That is so for all three measures of
-`_cuts.pxd`. A target whose y were always the same does not count.
+The merit of a split point is what it explains of the variance of y. Of several targets it is the
+mean over them of the share of their variance that it removes: what it explains of a target among
+the rows of the leaf, divided by the target's variance over the whole tree. That is so for all three
+measures of `_cuts.pxd`. A target whose y were always the same does not count.
 
 Slots are searched without the GIL. Observers are asked for the order of their elements, which
 takes it, and may fail for want of memory; nothing is changed here.

@@ -236,8 +236,8 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     def of_target(self, target: Label) -> "HoeffdingTreeRegressor":
         """Return a copy of the tree for one of several targets, as a tree of one target.
 
-        It predicts as the tree does for that target, to the last bit, has its importances, and can
-        be explained, drawn and exported as every tree of one target.
+        It predicts as the tree does for that target, bit for bit, has its importances, and can be
+        explained, drawn and exported as every tree of one target.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         of their rows. Its linear models are weighted means of their models; the weights are the
         inverses of the covariances of coefficients, so the result is close to least squares over
         all of these rows. The bins of the leaf are empty, as the leaves below covered other ranges,
-        and it splits again after enough rows. All other leaves predict as before, to the last bit.
+        and it splits again after enough rows. All other leaves predict as before, bit for bit.
 
         An `IntervalRegressor` around the tree follows: the region of the leaf has the errors of
         those below.

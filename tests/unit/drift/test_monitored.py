@@ -35,8 +35,8 @@ def test_it_predicts_as_the_model_and_alerts_as_an_evaluation():
     model = MonitoredRegressor(HoeffdingTreeRegressor(), Monitor(once_in=100_000))
     found = model.predict_learn_many(X, y)
     assert found.tolist() == HoeffdingTreeRegressor().predict_learn_many(X, y).tolist()
-    assert model.alarms == expected.alarms
-    assert {alarm.name for alarm in model.alarms} >= {"a", "error"}
+    assert model.drift_events == expected.drift_events
+    assert {alarm.name for alarm in model.drift_events} >= {"a", "error"}
     assert model.monitor.to_bytes() == monitor.to_bytes()
 
 
@@ -53,15 +53,15 @@ def test_rows_one_by_one_and_late_labels_alert_as_an_evaluation():
             model.learn_one(rows[number - late], y[number - late], id=number - late)
     for number in range(len(rows) - late, len(rows)):
         model.learn_one(rows[number], y[number], id=number)
-    assert model.alarms == expected.alarms
-    assert len(model.alarms) >= 1
+    assert model.drift_events == expected.drift_events
+    assert len(model.drift_events) >= 1
 
 
 def test_features_that_are_ignored_do_not_alert():
     X, y = stream()
     model = MonitoredRegressor(HoeffdingTreeRegressor(), Monitor(once_in=100_000), ignored=["a"])
     model.predict_learn_many(X, y)
-    assert {alarm.name for alarm in model.alarms} == {"error"}
+    assert {alarm.name for alarm in model.drift_events} == {"error"}
     assert model.ignored == ("a",)
     with pytest.raises(ValueError, match="a list of names is expected"):
         MonitoredRegressor(HoeffdingTreeRegressor(), ignored="a")
@@ -73,10 +73,10 @@ def test_targets_have_a_monitor_each():
     model = MonitoredRegressor(HoeffdingTreeRegressor(), Monitor(once_in=100_000))
     model.predict_learn_many(X, labels)
     expected = prequential(HoeffdingTreeRegressor(), X, labels, monitor=Monitor(once_in=100_000))
-    assert model.alarms == expected.alarms
-    assert {alarm.target for alarm in model.alarms} == {"u", "v", None}
+    assert model.drift_events == expected.drift_events
+    assert {alarm.target for alarm in model.drift_events} == {"u", "v", None}
     twin = from_bytes(model.to_bytes())
-    assert (twin.alarms, twin.to_bytes()) == (model.alarms, model.to_bytes())
+    assert (twin.drift_events, twin.to_bytes()) == (model.drift_events, model.to_bytes())
 
 
 def test_intervals_of_the_model_inside_are_offered_and_their_rows_watched():
@@ -107,16 +107,16 @@ def test_a_forecast_with_intervals_records_nothing():
     path = model.forecast_path([{"b": 0.0}] * 3, intervals=True)
     assert path.bounds.shape == (3, 2, 2)
     assert model.to_bytes() == before
-    assert model.alarms == model.model.alarms
+    assert model.drift_events == model.model.drift_events
 
 
 def test_the_latest_alerts_are_kept():
     X, y = stream(2_400)
     model = MonitoredRegressor(HoeffdingTreeRegressor(), Monitor(once_in=1_000))
     model.predict_learn_many(X, y)
-    model._held.own.alarms[:0] = model.alarms * MOST_ALARMS
+    model._held.own.drift_events[:0] = model.drift_events * MOST_ALARMS
     model.learn_one({"a": 0.0}, 1.0)
-    assert len(model.alarms) == MOST_ALARMS
+    assert len(model.drift_events) == MOST_ALARMS
 
 
 class Lenient:

@@ -25,7 +25,7 @@ def test_labels_keep_their_type(kind):
     assert found.scores.metrics()["accuracy"] == np.mean(predicted == np.array(y))
     assert model.classes == again.classes
     assert model.to_bytes() == again.to_bytes()
-    assert found.alarms is None
+    assert found.drift_events is None
 
 
 def test_rows_without_labels_and_late_labels():
@@ -43,18 +43,18 @@ def test_drift_of_classes_features_and_losses():
     x = rng.normal(size=8000)
     y = np.where(x > 0, "up", "down")
     calm = evaluate_classes(sapwood.HoeffdingTreeClassifier(), {"x": x}, y, monitor=Monitor())
-    assert calm.alarms == []
+    assert calm.drift_events == []
     shifted = x.copy()
     shifted[5000:] += 3
     labels = np.where(shifted > 0, "up", "down")
     found = evaluate_classes(
         sapwood.HoeffdingTreeClassifier(), {"x": shifted}, labels, monitor=Monitor()
     )
-    assert {alarm.what for alarm in found.alarms} == {"feature", "target"}
-    assert {alarm.name for alarm in found.alarms} == {"x", "y"}
+    assert {alarm.what for alarm in found.drift_events} == {"feature", "target"}
+    assert {alarm.name for alarm in found.drift_events} == {"x", "y"}
     turned = np.where((x > 0) ^ (np.arange(8000) > 5000), "up", "down")
     found = evaluate_classes(sapwood.HoeffdingTreeClassifier(), {"x": x}, turned, monitor=Monitor())
-    assert {(alarm.what, alarm.name) for alarm in found.alarms} == {("error", "log-loss")}
+    assert {(alarm.what, alarm.name) for alarm in found.drift_events} == {("error", "log-loss")}
     assert found.to_dict()["drift"][0]["since"] == pytest.approx(5001, abs=20)
 
 

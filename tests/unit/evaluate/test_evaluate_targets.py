@@ -270,7 +270,7 @@ def test_drift_alerts_name_the_target_and_watch_features_once(delay):
     listed = []
     monitor = sapwood.drift.Monitor(100_000)
     found = prequential(tree(), x, y, monitor=monitor, delay=delay, listener=listed.append)
-    assert listed == list(found.alarms)
+    assert listed == list(found.drift_events)
     assert [alarm.row for alarm in listed] == sorted(alarm.row for alarm in listed)
     features = [alarm for alarm in listed if alarm.what == "feature"]
     assert [(alarm.name, alarm.target) for alarm in features] == [("v", None)]
@@ -279,7 +279,7 @@ def test_drift_alerts_name_the_target_and_watch_features_once(delay):
         assert {"error", "target"} <= {alarm.what for alarm in own}
         assert all(alarm.words.startswith(f"{name}: ") for alarm in own)
         assert all(alarm.since > 3500 for alarm in own)  # counted over all rows, gaps included
-        assert list(found.targets[name].alarms) == own
+        assert list(found.targets[name].drift_events) == own
     # Each is what a monitor of that target alone finds at its part of the rate of false alarms.
     if delay is None:
         predictions = tree().predict_learn_many(x, y)
@@ -294,7 +294,7 @@ def test_drift_alerts_name_the_target_and_watch_features_once(delay):
 
 def test_drift_alerts_do_not_depend_on_the_sizes_of_steps_and_are_resumed():
     x, y = drifting()
-    whole = prequential(tree(), x, y, monitor=sapwood.drift.Monitor(100_000)).alarms
+    whole = prequential(tree(), x, y, monitor=sapwood.drift.Monitor(100_000)).drift_events
     assert whole
     run = Prequential(tree(), as_stream(x, y), monitor=sapwood.drift.Monitor(100_000))
     steps = run.steps(700)
@@ -305,7 +305,7 @@ def test_drift_alerts_do_not_depend_on_the_sizes_of_steps_and_are_resumed():
     later.restore(json.loads(json.dumps(header)), arrays)
     for _ in later.steps(900):
         pass
-    assert later.finish().alarms == whole
+    assert later.finish().drift_events == whole
     without = Prequential(tree(), as_stream(x, y))
     with pytest.raises(ValueError, match="only one of the saved run and this one had a monitor"):
         without.restore(header, arrays)

@@ -105,7 +105,7 @@ def test_drift_events_close_to_each_other_are_one_group():
     assert [[each.row for each in group] for group in groups] == [[100, 400], [1200, 1700]]
     assert len(grouped_events(events, 100_000)) == 1
     found = dataclasses.replace(
-        timed_run()[0], alarms=[*events[:1], event(400, 20, "major", 0.7), *events[2:]]
+        timed_run()[0], drift_events=[*events[:1], event(400, 20, "major", 0.7), *events[2:]]
     )
     part = text_of(part_of(render(found), "drift"))
     assert "4 drift events were detected" in part
@@ -114,7 +114,7 @@ def test_drift_events_close_to_each_other_are_one_group():
 
 
 def test_a_monitor_that_detects_nothing_has_no_section_but_a_sentence():
-    quiet = dataclasses.replace(timed_run()[0], alarms=[])
+    quiet = dataclasses.replace(timed_run()[0], drift_events=[])
     source = render(quiet)
     assert 'id="drift"' not in source
     assert "The monitor detected no drift." in text_of(source)
