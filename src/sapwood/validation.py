@@ -389,6 +389,8 @@ def shown(value: Any) -> str:
     if isinstance(value, np.floating) and not is_beyond(value):
         value = float(value)
     try:
+        if isinstance(value, int):
+            repr(value)  # of too many digits raises an error, which Python 3.14 shortens to words
         return _SHORT.repr(value)
     except Exception:  # of a hostile value, or an int of too many digits
         return f"<{type(value).__name__}>"

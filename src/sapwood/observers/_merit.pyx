@@ -4,6 +4,7 @@ Elements are rows of a table (see _rows.pxd), taken in a given order, which is a
 """
 
 import numpy as np
+from libc.math cimport isfinite
 
 from sapwood.moments cimport CELL, M2, PIVOT, SHIFT, MomentState, Moments, gain_m2, state_merge
 from sapwood.observers._rows cimport CELLS, WEIGHT
@@ -61,7 +62,9 @@ def middles(const double[:] values):
     cdef double[::1] result = np.empty(max(values.shape[0] - 1, 0))
     for cut in range(result.shape[0]):
         low, high = values[cut], values[cut + 1]
-        middle = low / 2 + high / 2
+        middle = (low + high) / 2  # halves of the smallest doubles are rounded
+        if not isfinite(middle):
+            middle = low / 2 + high / 2
         result[cut] = middle if low < middle <= high else high
     return result.base
 
