@@ -131,16 +131,23 @@ def _record(shops: int, days: int) -> Record:
     alone = np.full_like(y, np.nan)
     for shop in late.tolist():
         own = (found.shop == shop) & (found.day < found.first[shop] + NEW)
-        part = Panel(*(each[own] for each in found[:4]), found.first)
+        day, kind, y_own = found.day[own], found.kind[own], found.y[own]
+        part = Panel(day, found.shop[own], kind, y_own, found.first)
         alone[shop, part.day] = _followed(part)[0]
-    chosen = [errors(each, new)[late].mean() for each in (ours, alone, naive)]
+    chosen = [float(errors(each, new)[late].mean()) for each in (ours, alone, naive)]
     established = errors(ours, old), errors(naive, old)
     known = np.isfinite(established[0])
     return Record(
-        *(shops, len(found.y), 1e6 * seconds / len(found.y), megabytes),
-        *(float(each[known].mean()) for each in established),
-        float((established[0] < established[1])[known].mean()),
-        *map(float, chosen),
+        series=shops,
+        rows=len(found.y),
+        microseconds=1e6 * seconds / len(found.y),
+        megabytes=megabytes,
+        established=float(established[0][known].mean()),
+        established_naive=float(established[1][known].mean()),
+        better=float((established[0] < established[1])[known].mean()),
+        new=chosen[0],
+        new_alone=chosen[1],
+        new_naive=chosen[2],
     )
 
 
@@ -161,9 +168,9 @@ def _followed(found: Panel) -> tuple[FloatArray, float]:
             file.write("day,shop,kind,sold\n")
             for day, shop, kind, sold in zip(*found[:4], strict=True):
                 file.write(f"{START + int(day)},s{shop},k{kind},{float(sold)!r}\n")
-        options = {"model": "forest", "lags": "auto", "by": ["shop"], "set_": ["threads=1"]}
+        learning = Learning(model="forest", lags="auto", by=["shop"], set_=["threads=1"])
         reading = Reading(target=["sold"], categorical=["shop"])
-        run, _ = make_run(str(path), reading, Learning(**options), Targets(horizon="1d"))
+        run, _ = make_run(str(path), reading, learning, Targets(horizon="1d"))
         parts = [part.predictions for step in run.steps() for part in step.predicted]
         return np.concatenate(parts), run.model.nbytes / 1e6
 
