@@ -22,8 +22,9 @@ from benchmarks.class_streams import ClassStream, load
 from benchmarks.tables import Answer, Table
 from sapwood import ForestClassifier
 from sapwood.evaluate.class_scores import ClassScores
+from sapwood.validation import Label
 
-__all__ = ["FILE", "LEARNERS", "STREAMS", "Record", "read", "run"]
+__all__ = ["FILE", "LEARNERS", "STREAMS", "Record", "markdown", "read", "run"]
 
 FILE = Path(__file__).parents[1] / "docs" / "benchmarks" / "results" / "class_weights.csv"
 ROWS, QUICK_ROWS, FIRST, BLOCK, SEEDS = 5_000, 900, 500, 100, (1, 2, 3)
@@ -112,7 +113,7 @@ def _scores(stream: ClassStream, model: Any) -> dict[str, Any]:
     scores = ClassScores()
     predicting = _by_row if hasattr(model, "learn") else _by_block
     for start, classes, shares, decided in predicting(stream, model):
-        labels = stream.labels[start : start + len(shares)]
+        labels: list[Label] = [*stream.labels[start : start + len(shares)]]
         if start >= FIRST:
             scores.update(classes, labels, shares, decided)
     return dict(scores.metrics())
@@ -149,3 +150,30 @@ def read(path: Path = FILE) -> list[Record]:
             Record(*(kind(row[n]) for n, kind in zip(Record._fields, kinds, strict=True)))
             for row in csv.DictReader(file)
         ]
+
+
+def markdown(records: list[Record]) -> str:
+    """Return the tables of the how-to page: means over streams, and balanced accuracy on each.
+
+    Parameters
+    ----------
+    records : list of Record
+        All measurements.
+    """
+    lines = ["| mean over the streams | accuracy | balanced accuracy | kappa | log-loss |"]
+    lines.append("| --- | --: | --: | --: | --: |")
+    for name in LEARNERS:
+        own = [record for record in records if record.learner == name]
+        means = [fmean(getattr(record, metric) for record in own) for metric in METRICS]
+        lines.append(f"| {name} | {' | '.join(f'{mean:.3f}' for mean in means)} |")
+    lines += [
+        "",
+        f"| balanced accuracy: stream (share of the rarest class) | {' | '.join(LEARNERS)} |",
+    ]
+    lines.append(f"| --- {'| --: ' * len(LEARNERS)}|")
+    for stream in dict.fromkeys(record.stream for record in records):
+        known = {record.learner: record for record in records if record.stream == stream}
+        cells = [f"{known[name].balanced_accuracy:.3f}" for name in LEARNERS]
+        rarest = next(iter(known.values())).rarest
+        lines.append(f"| {stream} ({rarest:.1%}) | {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -265,8 +265,8 @@ def page(records: Sequence[Record]) -> str:
         f"{len(streams)} streams, the first {ROWS:,} rows of each: generators of river, data "
         "bundled with river and scikit-learn, and public CSV files. Ensembles have ten members; all "
         "other settings are defaults. MOA runs through CapyMOA, and its times include that bridge. "
-        "The times of Sapwood were measured while other programs used all cores, which at least "
-        "doubles them; those of the others were not. "
+        "The times of Sapwood were measured while other programs used all cores, which makes "
+        "them longer; those of the others were not. "
         "MOA's learners know all classes and categories before the first row. A learner without a "
         "prediction counts as one that gives all classes seen so far the same probability; no "
         "probability is below 10⁻⁶ in the log-loss.",

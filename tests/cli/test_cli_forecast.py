@@ -82,7 +82,11 @@ def test_each_horizon_has_a_model_and_scores(folder):
     table = invoke(*HORIZON, "--horizon", "24h")
     assert "skill: 1 - RMSE of the model" in table.stdout
     assert "1 day" in table.stdout
-    assert "count as known at its horizon" in table.stdout
+    assert "count as known at its horizon" not in table.stdout  # there are no other columns
+    lines = (folder / "load.csv").read_text().splitlines()
+    more = [f"{line},{place % 7}" for place, line in enumerate(lines[1:])]
+    (folder / "load.csv").write_text("\n".join([f"{lines[0]},temp", *more]) + "\n")
+    assert "count as known at its horizon" in invoke(*HORIZON, "--horizon", "24h").stdout
 
 
 def test_a_horizon_is_a_delay_without_shorter_lags(folder):
@@ -313,3 +317,12 @@ def test_series_that_ended_are_not_forecast_and_others_have_a_picture_each(folde
     assert "Forecast of load of A" in picture
     assert "Forecast of load of C" in picture
     assert picture.count("<polyline") == 2
+
+
+def test_rows_that_are_not_in_the_order_of_time_are_reported(folder):
+    command = (*HORIZON, "--horizon", "24h", "--quiet")
+    assert "order of time" not in invoke(*command).stderr
+    header, *lines = (folder / "load.csv").read_text().splitlines()
+    np.random.default_rng(1).shuffle(lines)
+    (folder / "load.csv").write_text("\n".join([header, *lines]) + "\n")
+    assert "of the first rows are earlier than the row before" in invoke(*command).stderr

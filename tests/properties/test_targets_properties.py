@@ -177,8 +177,8 @@ def test_nbytes_are_those_that_there_are():
     tree.learn_many(X, Y)
     kernel = tree._kernel
     pages = sum(page.nbytes for page in (*kernel.model_pages, *kernel.watch_pages))
-    tables = [kernel.node_table, kernel.leaf_table, kernel.target_node_table]
-    tables += [kernel.target_leaf_table, kernel.target_stream_table, kernel.layer_table]
+    tables = [kernel.node_table, kernel.leaf_table, kernel.target_records.nodes]
+    tables += [kernel.target_records.leaves, kernel.target_records.streams, kernel.layer_table]
     tables += [kernel.columns.known_costs, kernel.columns.known_samples]
     least = pages + sum(table.nbytes for table in tables)
     assert least < tree.nbytes < 1.2 * least + 50_000

@@ -140,7 +140,7 @@ def test_splits_on_trial(kind, leaf):
 
 def same_trial(kernel, trial):
     record = kernel.trial_table[0][0]
-    own = kernel.target_trial_table
+    own = kernel.target_records.trials
     for side, name in zip(trial.sides, ("left", "right"), strict=True):
         assert record[f"{name}_weight"] == pytest.approx(side.weight, rel=1e-9)
         for target, node in zip(own, side.nodes, strict=True):

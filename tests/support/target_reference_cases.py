@@ -45,7 +45,7 @@ def same_splits(tree, reference):
             assert math.isclose(node["threshold"], expected.threshold, rel_tol=1e-12)
         close(node["gain"], expected.gain)
         at = int(kernel.node_table[node["child"]]["parent"])
-        own = kernel.target_node_table.reshape(-1, kernel.targets)[at]
+        own = kernel.target_records.nodes.reshape(-1, kernel.targets)[at]
         if not expected.was_on_trial:  # whose gain is that of the rows of the trial
             close(own["gain"].sum() / expected.known_then, expected.gain)
         for record, leaf in zip(own, expected.nodes, strict=True):
@@ -64,7 +64,7 @@ def same_leaves(tree, reference):
         close([record["weight"], record["rows"]], [leaf.weight, leaf.rows])
         close([record["due"], record["review"]], [leaf.due, leaf.next_review])
         for target, node in enumerate(leaf.nodes):
-            own = kernel.target_leaf_table.reshape(-1, kernel.targets)[number, target]
+            own = kernel.target_records.leaves.reshape(-1, kernel.targets)[number, target]
             close([own["weight"], own["mean_weight"]], [node.y.weight, node.mean_weight])
             close(own["origin"] + own["mean"], node.mean)
             close([own["target_m2"], own["residual_m2"]], [node.y.m2, node.residual.m2])

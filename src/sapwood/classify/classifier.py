@@ -89,7 +89,8 @@ class Classifier(LearningClassifier):
 
         Splits that there are stay: see `prune`.
         """
-        found: tuple[Label, ...] = self.model.no_splits
+        model: Any = self.model
+        found: tuple[Label, ...] = model.no_splits
         return found
 
     @no_splits.setter

@@ -27,7 +27,7 @@ from sapwood.ensemble.layout import TARGET_RECORD
 from sapwood.ensemble.one_target import SUMS
 from sapwood.model import State
 from sapwood.rows.features import TARGETS
-from sapwood.tree import memory, tree_state
+from sapwood.tree import memory, restoring, tree_state
 from sapwood.tree._column_tables import ENCODING_HEAD, GRID_DOUBLES, encoding_table_rows
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import (
@@ -116,7 +116,7 @@ def _with_targets(model: Any, sources: list[Source], share: float) -> Any:
         if not known:
             header["pending"] = [-1] * len(model._kernel.trees)
         arrays = _ensemble(model, arrays, sources, share)
-    restored = tree_state if isinstance(model, HoeffdingTreeRegressor) else ensemble_state
+    restored = restoring if isinstance(model, HoeffdingTreeRegressor) else ensemble_state
     made = restored.restored(type(model), State(header, arrays), model.format, is_own=True)
     made.schema = model.schema
     return made
@@ -422,7 +422,7 @@ def _notes(
         unseen = np.zeros((len(contents), notes.width - contents.shape[1]))
         unseen[:, ::width] = contents[:, :1]
         restore_latest(notes, sizes, keys, ages, np.hstack([contents, unseen]))
-    return dict(zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(notes), strict=True))
+    return tree_state.pending_arrays(notes)
 
 
 def restore_latest(

@@ -42,6 +42,10 @@ FIRST_SERIES, MOST_READ = 50, 1_000_000
 """How many series propose lags, and how many rows are read for them."""
 DECOMPOSED = 480
 """Rows whose predictions a report decomposes."""
+OTHER_KINDS = ("number", "category", "true or false")
+"""Columns whose values may not be known ahead."""
+DISORDER = 0.05
+"""The share of rows earlier than the row before from which on a stream is not in order."""
 HOUR_ROWS = 100
 """Rows of an hour of the day from which on its coverage is printed."""
 
@@ -205,13 +209,28 @@ def _proposed(stream: Stream, horizon: int | str | None, by: Sequence[str]) -> P
         read += len(chunk)
         if not by or rows >= FIRST_ROWS or read >= MOST_READ:
             break
+    places, moments = np.concatenate(series), np.concatenate(times)
     clocked = stream.clock is not None and not isinstance(horizon, int)
+    if clocked:
+        _report_disorder(stream, places, moments)
     return propose(
         np.concatenate(labels),
-        np.concatenate(times) if clocked else None,
+        moments if clocked else None,
         0.0 if horizon is None else size_of(horizon),
-        np.concatenate(series) if by else None,
+        places if by else None,
     )
+
+
+def _report_disorder(stream: Stream, series: NDArray[np.intp], times: NDArray[np.float64]) -> None:
+    """Print that rows are not in the order of time, if many of a series are not."""
+    order = np.argsort(series, kind="stable")
+    earlier = (np.diff(times[order]) < 0) & (np.diff(series[order]) == 0)
+    share = float(earlier.sum()) / max(len(times), 1)
+    if share > DISORDER:
+        Terminal(stderr=True).say(
+            f"sapwood: {stream.name}: {share:.0%} of the first rows are earlier than the row before, "
+            f"but lags by time and horizons need the order of time; sort the rows by {stream.clock}"
+        )
 
 
 def _series_of(chunk: Any, by: Sequence[str], known: dict[Any, int]) -> NDArray[np.intp]:
@@ -345,7 +364,8 @@ def print_horizons(
             "same place a season earlier, but lags by time are of the last row of a time; name the "
             "columns that identify series by --by"
         )
-    terminal.say(in_words_known(known))
+    if any(not each.is_target and each.kind in OTHER_KINDS for each in first.columns):
+        terminal.say(in_words_known(known))
 
 
 def _interval_cells(row: dict[str, Any]) -> list[str]:

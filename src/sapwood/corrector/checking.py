@@ -22,7 +22,7 @@ MOST_TRANSFERRED = 1e6  # as CREDIBLE of the transfer model
 
 
 def check_layers(layers: Array, rows: list[float]) -> None:
-    """Check the error-correction layer of each target of a tree, by how many rows it has learned."""
+    """Check the error-correction layer of each target of a tree, given the rows it has learned."""
     if len(layers):
         for layer, own in zip(layers.reshape(len(rows), -1), rows, strict=True):
             check_layer_of(layer, own)

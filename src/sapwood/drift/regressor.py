@@ -50,7 +50,7 @@ class MonitoredRegressor(ScoredStage):
     >>> x[9_000:] += 6.0
     >>> model = sapwood.MonitoredRegressor(sapwood.HoeffdingTreeRegressor())
     >>> model.learn_many({"x": x}, rng.normal(0, 1, 12_000))
-    >>> [(alarm.name, alarm.severity) for alarm in model.drift_events]
+    >>> [(event.name, event.severity) for event in model.drift_events]
     [('x', 'major')]
     """
 

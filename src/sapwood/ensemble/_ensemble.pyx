@@ -32,7 +32,7 @@ from sapwood.tree._lock cimport (
     ModelLock, atomic_load, end_learning, start_writing, stop_writing, begin_learning,
 )
 from sapwood.tree._target_records cimport TargetPrediction
-from sapwood.tree._walk cimport leaf_of
+from sapwood.tree._topology cimport leaf_of
 
 from sapwood.ensemble._workers cimport Worker
 from sapwood.ensemble._draws cimport copies_of, key_of
@@ -118,35 +118,35 @@ cdef class EnsembleKernel(Members):
         cdef const double* many
         for feature in range(X.shape[1]):
             seen[feature] = 0 if fresh[feature] else ~<uint64_t>0
-            if tree.is_category[feature]:
+            if tree.column.is_category[feature]:
                 seen[feature] = 0
                 for code in range(CATEGORIES):
                     if has_learned(tree, feature, code):
                         seen[feature] |= <uint64_t>1 << code
         for row in range(X.shape[0]):
             keys[row] = 0
-            many = tree.many_encodings
+            many = tree.column.many_encodings
             for feature in range(X.shape[1]):
                 value = X[row, feature]
-                if tree.has_encoded and tree.places[feature] >= 0:
+                if tree.column.has_encoded and tree.column.places[feature] >= 0:
                     if is_known_of_any(tree, many, feature, value) or came_before(
                         X, row, feature
                     ):
                         keys[row] += value_key(value, feature)
-                    elif is_waiting and value < tree.places[feature]:
+                    elif is_waiting and value < tree.column.places[feature]:
                         self.pending.appear(feature, value, self.rows + row)
-                    many += 2 * (HEAD + tree.places[feature])
+                    many += 2 * (HEAD + tree.column.places[feature])
                     continue
                 if value != value:
                     continue
                 bit = ~<uint64_t>0
-                if tree.is_category[feature]:
+                if tree.column.is_category[feature]:
                     bit = <uint64_t>1 << <Py_ssize_t>value
                 if seen[feature] & bit:
                     keys[row] += value_key(value, feature)
                 elif is_waiting:
                     self.pending.appear(
-                        feature, value if tree.is_category[feature] else NAN, self.rows + row
+                        feature, value if tree.column.is_category[feature] else NAN, self.rows + row
                     )
                 seen[feature] |= bit
             keys[row] = row_key_of(keys[row])
@@ -183,7 +183,7 @@ cdef class EnsembleKernel(Members):
         cdef MemberPredictions predicted
         cdef TargetPrediction found
         cdef TreeKernel tree
-        cdef Py_ssize_t place
+        cdef Py_ssize_t place, leaf
         cdef const double* row
         self.begin_reading()
         try:
@@ -196,9 +196,10 @@ cdef class EnsembleKernel(Members):
             for place in range(self.predicting):
                 tree = <TreeKernel>self.trees[place]
                 predicted.trees[place] = 0.0
-                if tree.rows > 0.0:
-                    row = prepared_row(tree, reader.values, tree.room)
-                    predict_row(tree, leaf_of(tree.nodes, row), row, tree.scratch, &found)
+                if tree.stream.rows > 0.0:
+                    row = prepared_row(tree, reader.values, tree.column.room)
+                    leaf = leaf_of(tree.topology.nodes, row)
+                    predict_row(tree, leaf, row, tree.column.scratch, &found)
                     predicted.trees[place] = found.corrected.prediction
             self.combine(0, &predicted)
             if record:
@@ -241,10 +242,10 @@ cdef class EnsembleKernel(Members):
                 return None
             for place in range(self.predicting):
                 tree = <TreeKernel>self.trees[place]
-                row = prepared_row(tree, reader.values, tree.room)
-                leaf = leaf_of(tree.nodes, row)
-                found = predictions_in(tree, tree.scratch, NULL)
-                predict_row(tree, leaf, row, tree.scratch, found)
+                row = prepared_row(tree, reader.values, tree.column.room)
+                leaf = leaf_of(tree.topology.nodes, row)
+                found = predictions_in(tree, tree.column.scratch, NULL)
+                predict_row(tree, leaf, row, tree.column.scratch, found)
                 for target in range(self.targets):
                     predicted[target].trees[place] = found[target].corrected.prediction
             for target in range(self.targets):
@@ -320,20 +321,20 @@ cdef class EnsembleKernel(Members):
                 thresholds = self.thresholds[self.records[place].rate]
                 weights[place] *= self.copies(self.records + place, &thresholds[0], 0)
             tree.settle()
-            rows[place] = prepared_row(tree, row, tree.room)
-            leaves[place] = leaf_of(tree.nodes, rows[place])
+            rows[place] = prepared_row(tree, row, tree.column.room)
+            leaves[place] = leaf_of(tree.topology.nodes, rows[place])
             if weights[place] > 0.0:
                 measure_if_due(tree)
                 tree.reserve_for_row(leaves[place], weights[place])
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
-            found = predictions_in(tree, tree.scratch, &one)
+            found = predictions_in(tree, tree.column.scratch, &one)
             if weights[place] > 0.0:
                 learn_row(
                     tree, leaves[place], rows[place], row, y, weights[place], 0, True, found
                 )
             else:
-                predict_row(tree, leaves[place], rows[place], tree.scratch, found)
+                predict_row(tree, leaves[place], rows[place], tree.column.scratch, found)
             for target in range(self.targets):
                 predicted[target].trees[place] = found[target].corrected.prediction
         for target in range(self.targets):
@@ -571,7 +572,7 @@ cdef class EnsembleKernel(Members):
         cdef const double[:] view
         work = self.work
         weights = self.drawn(place, work.w) if self.records[place].rate > 0.0 else work.w
-        done = <Py_ssize_t>(tree.rows - <double>work.before[place])
+        done = <Py_ssize_t>(tree.stream.rows - <double>work.before[place])
         if done == 0:
             tree.learn(work.X, work.y, weights, work.predicted[place])
             return

@@ -653,7 +653,7 @@ def fresh_errors(Py_ssize_t trees, Py_ssize_t targets):
 def set_seen(TargetTables tables not None, list trees not None):
     """Note of which targets trees have learned a y."""
     if tables.targets > 1:
-        rows = np.array([tree.target_stream_table["rows"] for tree in trees])
+        rows = np.array([tree.target_records.streams["rows"] for tree in trees])
         tables.seen_table[:] = (rows > 0).reshape(-1)
 
 

@@ -26,7 +26,7 @@ from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoder import EncodedRows
 from sapwood.rows.features import Features, KnownFeatures, checked_names
 from sapwood.system import system
-from sapwood.tree import _memory, memory, pruning, tree_state
+from sapwood.tree import _memory, memory, pruning, restoring, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._pruning import commit_splits
 from sapwood.tree._schema_migration import SchemaMigration, TreeMigration
@@ -418,7 +418,7 @@ class Ensemble(Regressor):
         arrays = tree_state.kernel_arrays(kernel)
         copies = {name: array.copy() for name, array in arrays.items()}
         pending = kernel.undecided if kernel.undecided >= 0 else None
-        tree_state.fill_kernel(tree._kernel, tree._features, copies, pending)
+        restoring.fill_kernel(tree._kernel, tree._features, copies, pending)
         return tree
 
     @property

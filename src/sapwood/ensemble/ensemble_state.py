@@ -24,7 +24,7 @@ from sapwood.model import State, check_unchanged
 from sapwood.records import check, check_all, doubles
 from sapwood.rows import missing_flags
 from sapwood.rows.features import Features
-from sapwood.tree import older_formats, tree_state
+from sapwood.tree import older_formats, restoring, tree_state
 from sapwood.tree.tree_state import PENDING_ARRAYS
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def state_of(model: "Ensemble") -> State:
         "blend": kernel.stack_table,
         "layer": kernel.layer_table,
         "detector": kernel.detector_table,
-        **dict(zip(PENDING_ARRAYS, tree_state.pending_arrays(kernel.pending), strict=True)),
+        **tree_state.pending_arrays(kernel.pending),
     }
     if kernel.targets > 1:
         records = kernel.tables.record_table, kernel.tables.error_table
@@ -126,12 +126,12 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
         known = {name: f"{place} {name}" for name in of_trees}
         own = {name: arrays[saved] for name, saved in known.items() if saved in arrays}
         leaf = None if pending[place] == -1 else pending[place]
-        tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes, is_own=is_own)
+        restoring.fill_kernel(tree, model._features, own, leaf, name_bytes, is_own=is_own)
         check(tree.rows <= stream[0], f"tree {place} has learned more rows than there were")
         has_rows = bool(stream[0] > record["born"])
         check((tree.rows > 0) == has_rows, f"tree {place} has not learned its rows")
         if targets > 1:
-            fewer = tree.target_stream_table["rows"] <= tables.record_table["rows"]
+            fewer = tree.target_records.streams["rows"] <= tables.record_table["rows"]
             check(bool(fewer.all()), f"tree {place} has learned more of a target than there was")
         trees.append(tree)
     renewal = kernel.renew
@@ -140,7 +140,7 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
     events = _checked_events(header["events"])
     kernel.use_trees(trees, table, tables, detector, lifetime, events)
     kernel.set_stream(*stream.tolist())
-    tree_state.restore_pending(kernel.pending, arrays, float(stream[0]), len(model._features.names))
+    restoring.restore_pending(kernel.pending, arrays, float(stream[0]), len(model._features.names))
     return model
 
 
@@ -188,7 +188,7 @@ def empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
     same = features.categorical == model._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     model._features.known = features.known
-    tree_state.restore_gaps(model._features, header)
+    restoring.restore_gaps(model._features, header)
     kept = ("pending", "lifetime", "events")
     made = {name: entry for name, entry in _header(model).items() if name not in kept}
     check_unchanged(made, {name: entry for name, entry in header.items() if name not in kept})

@@ -79,13 +79,7 @@ def _state_of_target(model: "Ensemble", place: int) -> State:
         "blend": np.split(arrays["blend"], kernel.targets)[place],
         "layer": np.split(arrays["layer"], kernel.targets)[place],
         "detector": np.zeros_like(arrays["detector"]),
-        **dict(
-            zip(
-                tree_state.PENDING_ARRAYS,
-                tree_state.pending_arrays(one._kernel.pending),
-                strict=True,
-            )
-        ),
+        **tree_state.pending_arrays(one._kernel.pending),
     }
     for at, tree in enumerate(kernel.trees):
         if has_seen_target[at]:

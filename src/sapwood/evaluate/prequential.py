@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -110,7 +109,7 @@ class Prequential(Tally):
         step, delay = Step(self.stream.size or 0), self.delay
         if delay is None:
             return step
-        self._resumed_at = time.perf_counter()
+        self._resume()
 
         def take() -> Step:
             self._late_due = self._rows_until_look()

@@ -52,7 +52,7 @@ class Run:
         self.waiting = False
         self.before_wait: Callable[[], object] = bool
         self._inside_a_step = False
-        self._resumed_at = time.perf_counter()
+        self._resume()
 
     @abstractmethod
     def _take(self, chunk: Chunk) -> Any:
@@ -77,7 +77,7 @@ class Run:
     def steps(self, most_rows: int = MOST_ROWS) -> Iterator[Any]:
         """Go on to the end of the stream; between any two steps the work can be saved."""
         self._check_between_steps()
-        self._resumed_at = time.perf_counter()
+        self._resume()
         chunks = self.stream.chunks(self.position, most_rows)
         while True:
             self.waiting = True
@@ -90,7 +90,11 @@ class Run:
             step = self._observed(lambda chunk=chunk: self._take(chunk))
             self._inside_a_step = False
             yield step
-            self._resumed_at = time.perf_counter()
+            self._resume()
+
+    def _resume(self) -> None:
+        """Let the time count from now on."""
+        self._resumed_at = time.perf_counter()
 
     def _observed(self, take: Callable[[], Any]) -> Any:
         """Return a step with the alerts and the events of the trees of the model meanwhile."""

@@ -274,7 +274,7 @@ def take(
     Parameters
     ----------
     pending : PendingPredictions
-        The predictions that wait for their labels.
+        The pending predictions.
     keys : ndarray of uint64, shape (n,)
         Those of the rows.
     labels : float

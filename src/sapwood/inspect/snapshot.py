@@ -97,7 +97,7 @@ def _facts(kernel: TreeKernel) -> NDArray[Any]:
     if kernel.targets == 1:
         return facts
     costs = kernel.columns.known_costs.reshape(-1, kernel.targets)
-    streams = kernel.target_stream_table
+    streams = kernel.target_records.streams
     known = streams["m2"] > 0.0
     variance = streams["m2"][known] / streams["weight"][known]
     for prefix in ("", "late_"):
@@ -112,8 +112,10 @@ def _facts(kernel: TreeKernel) -> NDArray[Any]:
 
 def _of_targets(kernel: TreeKernel, leaves: NDArray[Any]) -> NDArray[Any]:
     """Return the statistics of each node and target; those of a leaf are in its own records."""
-    table = kernel.target_node_table.reshape(-1, kernel.targets)[: kernel.node_count].copy()
-    own = kernel.target_leaf_table.reshape(-1, kernel.targets)[kernel.node_table["child"][leaves]]
+    table = kernel.target_records.nodes.reshape(-1, kernel.targets)[: kernel.node_count].copy()
+    own = kernel.target_records.leaves.reshape(-1, kernel.targets)[
+        kernel.node_table["child"][leaves]
+    ]
     table["weight"][leaves] += own["weight"]
     table["mean"][leaves] = own["origin"] + own["mean"]
     with np.errstate(invalid="ignore"):

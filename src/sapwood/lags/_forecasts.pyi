@@ -25,6 +25,7 @@ def learn(
     w: NDArray[np.float64],
     delays: NDArray[np.float64],
     issued: NDArray[np.uint8],
+    fading: NDArray[np.float64] | None = None,
 ) -> None: ...
 def positions(state: NDArray[np.float64]) -> dict[str, float]: ...
 def to_units(

@@ -68,7 +68,7 @@ cdef double YEAR_SECONDS = 365.25 * 86_400.0
 
 MEMBERS = ("model", "linear", "yearly", "seasonal", "last", "mean")
 FIRST_SHARE = SHARES
-SIZES = 3  # numbers at the end of a state of many series: labels, and the sums of them and of sizes
+SIZES = 4  # numbers at the end of a state of many series: see `to_units`
 
 
 cdef struct Parts:
@@ -188,17 +188,18 @@ cdef double combined(const double *state, const double *members) noexcept nogil:
 
 
 cdef void add_row(
-    double *state, const Parts *parts, double *x, double y, double w
+    double *state, const Parts *parts, double *x, double y, double w, bint fades
 ) noexcept nogil:
     """Add a row to the co-moments; x and y become differences to the means before."""
+    cdef double memory = MEMORY if fades else 1.0
     cdef Py_ssize_t width = parts.columns + 1, row, column
     cdef double *moments
     cdef double share, factor
     state[LOW] = min(state[LOW], y) if state[ROWS] > 0.0 else y
     state[HIGH] = max(state[HIGH], y) if state[ROWS] > 0.0 else y
     state[ROWS] += 1.0
-    state[EFFECTIVE] = MEMORY * state[EFFECTIVE] + 1.0
-    state[WEIGHT] = MEMORY * state[WEIGHT] + w
+    state[EFFECTIVE] = memory * state[EFFECTIVE] + 1.0
+    state[WEIGHT] = memory * state[WEIGHT] + w
     share = w / state[WEIGHT]
     x[parts.columns] = y
     for row in range(width):
@@ -208,7 +209,7 @@ cdef void add_row(
         moments = parts.moments + row * width
         factor = w * (1.0 - share) * x[row]
         for column in range(row + 1):
-            moments[column] = MEMORY * moments[column] + factor * x[column]
+            moments[column] = memory * moments[column] + factor * x[column]
 
 
 cdef void solve(
@@ -317,10 +318,11 @@ cdef double solve_shares(double *matrix, double *found, const bint *is_used) noe
 
 
 cdef void add_errors(
-    double *state, const double *members, double y, double w, double delay
+    double *state, const double *members, double y, double w, double delay, bint fades
 ) noexcept nogil:
     """Add the errors of a row whose members differ."""
-    cdef double rate = min(RATE, state[INFORMED] / (state[INFORMED] + RECENT)), error
+    cdef double usual = RATE if fades else 1.0, error
+    cdef double rate = min(usual, state[INFORMED] / (state[INFORMED] + RECENT))
     cdef double low = members[0], high = members[0]
     cdef Py_ssize_t row, column
     for row in range(1, COUNT):
@@ -334,16 +336,16 @@ cdef void add_errors(
             state[ERRORS + row * COUNT + column] *= rate
             state[ERRORS + row * COUNT + column] += error * (y - members[column])
     state[ERRORS_WEIGHT] = rate * state[ERRORS_WEIGHT] + w
-    state[DELAYS] = RATE * state[DELAYS] + w * delay
-    state[DELAY_WEIGHT] = RATE * state[DELAY_WEIGHT] + w
+    state[DELAYS] = usual * state[DELAYS] + w * delay
+    state[DELAY_WEIGHT] = usual * state[DELAY_WEIGHT] + w
     find_shares(state)
 
 
 cdef void learn_row(
-    double *state, const Parts *parts, double *x, double y, double w, double *work
+    double *state, const Parts *parts, double *x, double y, double w, bint fades, double *work
 ) noexcept nogil:
     cdef double since
-    add_row(state, parts, x, y, w)
+    add_row(state, parts, x, y, w, fades)
     since = state[ROWS] - state[SOLVED]
     if state[ROWS] > 1.0 and since >= min(SOLVE_EVERY, state[ROWS] / FIRST_ROWS):
         state[SOLVED] = state[ROWS]
@@ -421,6 +423,7 @@ def learn(
     const double[::1] w,
     const double[::1] delays,
     const unsigned char[::1] issued,
+    const double[::1] fading=None,
 ):
     """Learn the labels of rows, one after the other.
 
@@ -439,11 +442,16 @@ def learn(
         How many rows were learned between the prediction and its label.
     issued : ndarray of uint8, shape (n,)
         Whether the row was predicted before.
+    fading : ndarray of float, shape (n,), optional
+        Whether old rows are forgotten, 0 or 1; all forget if not given.
     """
     cdef Parts parts = parts_of(&state[0], inputs.shape[1] - OTHERS, has_time)
     cdef double[::1] x = np.empty(parts.columns + 1)
     cdef double[::1] work = np.empty(parts.columns * parts.columns + 1)
     cdef Py_ssize_t row
+    cdef bint fades
+    if fading is None:
+        fading = np.ones(own.shape[0])
     with nogil:
         for row in range(own.shape[0]):
             forecast(
@@ -451,8 +459,9 @@ def learn(
                 NULL if issued[row] else &members[row, 0], &results[row],
             )
             if isfinite(y[row]) and w[row] > 0.0:
-                learn_row(&state[0], &parts, &x[0], y[row], w[row], &work[0])
-                add_errors(&state[0], &members[row, 0], y[row], w[row], delays[row])
+                fades = fading[row] > 0.0
+                learn_row(&state[0], &parts, &x[0], y[row], w[row], fades, &work[0])
+                add_errors(&state[0], &members[row, 0], y[row], w[row], delays[row], fades)
 
 
 def to_units(
@@ -481,9 +490,12 @@ def to_units(
     y : ndarray of float
         The labels of the rows, empty if they are predicted.
     sizes : ndarray of float, shape (SIZES,)
-        How many labels there were, and the sums of them and of their sizes; is changed.
-    units : ndarray of float, shape (3, n)
-        Gets the levels, the sizes, and the shares of weights that count.
+        How many labels there were, the sums of them and of their sizes, and the time of the last
+        one; is changed.
+    units : ndarray of float, shape (4, n)
+        Gets the levels, the sizes, the shares of weights that count, and whether the row has
+        another time than the one before: old rows are forgotten once for each time, however many
+        series there are.
     """
     cdef Py_ssize_t lags = inputs.shape[1] - OTHERS, row, place, count
     cdef double *own
@@ -520,7 +532,9 @@ def to_units(
         if sizes[0] > 0.0:
             distance = (sizes[1] / sizes[0] - centre) / size
             own[level] = max(min(distance, FARTHEST_LEVEL), -FARTHEST_LEVEL)
+        units[3, row] = 0.0 if own[lags + 2] == sizes[3] else 1.0
         if row < y.shape[0] and isfinite(y[row]):
+            sizes[3] = own[lags + 2] if isfinite(own[lags + 2]) else 0.0
             sizes[0] += 1.0
             sizes[1] += y[row]
             sizes[2] += fabs(y[row])

@@ -197,7 +197,7 @@ class NaiveStack(OneTargetStage):
         """Return inputs in the units of their series, the units, and the sizes after labels y."""
         if self._level is None:
             return inputs, None, None
-        units, sizes = np.empty((3, len(inputs))), self._state[-_forecasts.SIZES :].copy()
+        units, sizes = np.empty((4, len(inputs))), self._state[-_forecasts.SIZES :].copy()
         seasons = np.array(self._seasons, np.intp)
         _forecasts.to_units(inputs, seasons, self._level, y, sizes, units)
         return inputs, units, sizes
@@ -289,8 +289,11 @@ class NaiveStack(OneTargetStage):
             kinds = issued.astype(np.uint8)
             learned = known.copy()  # as an interruption may be followed by another turn
             given = has_time, inputs, _inside(own, units)
-            weighted = _inside(y, units), w if units is None else w * units[2]
-            _forecasts.learn(learned, *given, members, results, *weighted, delays, kinds)
+            weights, fading = (w, None) if units is None else (w * units[2], units[3])
+            own_y = _inside(y, units)
+            _forecasts.learn(
+                learned, *given, members, results, own_y, weights, delays, kinds, fading
+            )
             if sizes is not None:
                 learned[-len(sizes) :] = sizes
             found[:] = np.where(issued, records[:, -1], _outside(results, units))

@@ -206,7 +206,7 @@ def extract(TreeTables tables not None, leaves, models, const unsigned char[:, :
         if tables.leaves[leaf].rows > before[leaf].rows:
             touched += 1
             if tables.leaves[leaf].watching:
-                used += tables.slot_starts[features]
+                used += tables.column.slot_starts[features]
                 for feature in range(features):
                     parts += not laid[leaf, feature] and tables.grid_of(leaf, feature).kept > 0.0
     sums = np.zeros(touched, LEAF_DELTA)
@@ -238,7 +238,7 @@ def extract(TreeTables tables not None, leaves, models, const unsigned char[:, :
                 start = used
                 for feature in range(features):
                     own = tables.slots_of(leaf, feature)
-                    count = slots_between(tables.slot_starts, feature)
+                    count = slots_between(tables.column.slot_starts, feature)
                     last = count + 1
                     if not laid[leaf, feature]:
                         if tables.grid_of(leaf, feature).kept > 0.0:
@@ -257,7 +257,7 @@ def extract(TreeTables tables not None, leaves, models, const unsigned char[:, :
                     for slot in range(last):
                         if own[slot].weight > 0.0:
                             place_at[used] = <uint32_t>(
-                                tables.slot_starts[feature + 1] - last + slot
+                                tables.column.slot_starts[feature + 1] - last + slot
                             )
                             memcpy(&slot_values[used, 0], own + slot, sizeof(Slot))
                             used += 1
@@ -535,7 +535,7 @@ def apply(TreeTables tables not None, sums, models, places, slots, parts_at, pag
             while last < parts and part_at[last, 0] == leaf and part_at[last, 1] == feature:
                 last += 1
             if tables.leaves[leaf].watching:
-                count = slots_between(tables.slot_starts, feature)
+                count = slots_between(tables.column.slot_starts, feature)
                 lay_parts(
                     tables.grid_of(leaf, feature), tables.slots_of(leaf, feature), count,
                     &page[first, 0], page.shape[1], last - first,

@@ -92,10 +92,10 @@ def _stream_with(tree: HoeffdingTreeRegressor, added: Any, weight: float) -> dic
         "first": kernel.first,
         "low": min(kernel.low, low),
         "high": max(kernel.high, high),
-        "usual": _delta.usual_with(kernel.usual, usual, mass, rows),
-        "ranked_at": kernel.ranked_at,
-        "measure_at": kernel.measure_at,
-        "bound": kernel.bound,
+        "usual": _delta.usual_with(kernel.stream["usual"], usual, mass, rows),
+        "ranked_at": kernel.stream["ranked_at"],
+        "measure_at": kernel.stream["measure_at"],
+        "bound": kernel.stream["bound"],
     }
 
 

@@ -100,7 +100,7 @@ class Part:
         kernel = tree._kernel
         known = min(kernel.rows, ERROR_ROWS)
         record = np.zeros(1, TREE_RECORD)
-        own = (kernel.usual * known, known) if kernel.targets == 1 else (0.0, 0.0)
+        own = (kernel.stream["usual"] * known, known) if kernel.targets == 1 else (0.0, 0.0)
         record[0] = (0, ROLES.index("plain"), 0.0, 0.0, *own, 0, 1)
         default = TreeSettings.checked(**{**_own(tree), "observer": None}).parameters["observer"]
         observer = tree._parameters["observer"]
@@ -299,7 +299,7 @@ def _unlike_a_member(kernel: TreeKernel) -> dict[str, Array]:
     found = {
         "stream": np.array([stream[name] for name in STREAM]),
         "layer": np.zeros(0),
-        **dict(zip(tree_state.PENDING_ARRAYS, tree_state.NO_PENDING, strict=True)),
+        **tree_state.pending_arrays(),
     }
     if kernel.tracking:  # a tree by itself follows the units of y as well
         found["units"] = np.zeros(kernel.features + 1, UNITS_RECORD)
@@ -368,8 +368,7 @@ def _state(
         errors = [*(part.errors for part in parts), waits]
         found |= {"targets": targets, "errors": np.concatenate(errors)}
         if kernel.tracking:
-            notes = tree_state.pending_arrays(forest._new_pending(len(targets)))
-            found |= dict(zip(tree_state.PENDING_ARRAYS, notes, strict=True))
+            found |= tree_state.pending_arrays(forest._new_pending(len(targets)))
     if kernel.tracking:
         found["layer"] = _fresh_layers(stream, targets, arrays["layer"])
         found["layer"] = found["layer"] if layer is None else layer

@@ -75,7 +75,7 @@ class ShardLearner:
         facts = kernel.columns.known_facts
         facts["late_cost"] = facts["late_weight"] = 0.0  # of its own rows alone
         self._facts = facts.copy()
-        self._rows, self._usual = kernel.rows, kernel.usual
+        self._rows, self._usual = kernel.rows, kernel.stream["usual"]
         self._labels = LabelSums(self.tree)
 
     def predict_learn_many(
@@ -112,7 +112,7 @@ class ShardLearner:
         parts = _delta.extract(kernel, self._leaves, before["models"], laid)
         levels = levels_added(kernel.encoding_table, before["levels"], len(features))
         rows = kernel.rows - self._rows
-        usual, mass = _delta.faded_usual(self._usual, kernel.usual, rows)
+        usual, mass = _delta.faded_usual(self._usual, kernel.stream["usual"], rows)
         counts = [len(labels) for labels in known.categories]
         names = ("sums", "models", "places", "slots", "parts_at", "parts")
         arrays = {

@@ -19,7 +19,7 @@ from sapwood.rows.features import OTHERS
 from sapwood.schema import Schema
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
-from sapwood.tree import memory, tree_state
+from sapwood.tree import memory, restoring, tree_state
 from sapwood.tree._column_tables import ENCODING_HEAD, GRID_DOUBLES
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import no_trial
@@ -187,7 +187,7 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
     expected = {*OWN, *tree_state.ARRAYS} - set(LEFT_OUT)
     check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
     check(isinstance(header, dict), "its tree is no dict")
-    tree = tree_state.empty_tree(HoeffdingTreeRegressor, header)
+    tree = restoring.empty_tree(HoeffdingTreeRegressor, header)
     kernel, features = tree._kernel, len(tree._features)
     check(bool(kernel.slots), "it watches by observers")
     grids, leaves = arrays.pop("grids"), arrays["leaves"]
@@ -203,11 +203,8 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
         "trial": no_trial(),
         "trial_watches": np.zeros((0, width)),
     }
-    notes = dict(
-        zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(kernel.pending), strict=True)
-    )
-    filled = {**arrays, **notes, "watches": watches, **empty}
-    tree_state.fill_kernel(kernel, tree._features, filled)
+    filled = {**arrays, **tree_state.pending_arrays(kernel.pending), "watches": watches, **empty}
+    restoring.fill_kernel(kernel, tree._features, filled)
     check(kernel.rows >= LEAST_ROWS, "its tree has learned too little")
     _stop_growing(kernel)
     return tree

@@ -25,7 +25,7 @@ def targets_of_tree(kernel: TreeKernel) -> Array:
     """Return what a tree knows of its targets, as a forest that has it as a member."""
     if kernel.targets == 1:
         return no_targets()
-    streams = kernel.target_stream_table
+    streams = kernel.target_records.streams
     found = np.zeros(len(streams), TARGET_RECORD)
     for name in COMMON:
         found[name] = streams[name]
@@ -36,7 +36,7 @@ def errors_of_tree(kernel: TreeKernel, most_rows: float) -> Array:
     """Return squared errors and weights of a tree for each target, shape (1, targets, 2)."""
     if kernel.targets == 1:
         return np.zeros((1, 0, 2))
-    streams = kernel.target_stream_table
+    streams = kernel.target_records.streams
     known = np.minimum(streams["rows"], most_rows)
     return np.stack([streams["usual"] * known, known], axis=1)[None]
 

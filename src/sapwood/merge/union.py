@@ -132,7 +132,7 @@ def _fingerprint(kernel: TreeKernel) -> tuple[float, ...]:
     """Return numbers that only a tree that has learned the same rows has."""
     names = ("first", "low", "high", "usual")
     if kernel.targets > 1:
-        streams = kernel.target_stream_table
+        streams = kernel.target_records.streams
         own = np.concatenate([streams[name] for name in names]).tolist()
     else:
         own = [getattr(kernel, name) for name in names]

@@ -31,7 +31,7 @@ def checked_labels(
     y : Targets
         What was read.
     w : array_like, optional
-        The weights; 1 each if not given.
+        The weights; 1 by default.
     model : object
         The model inside.
     several : bool

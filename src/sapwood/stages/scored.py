@@ -326,9 +326,9 @@ class ScoredStage(OfferedIntervals):
 
     # -- looking inside, and files ----------------------------------------------------------------
 
-    features = passed_on("The names of the features that the model knows.")
+    features = passed_on("The names of the features, in the order of their first appearance.")
     feature_kinds = passed_on("What each feature is, as the model reports it.")
-    n_leaves = passed_on("How many leaves the model has.")
+    n_leaves = passed_on("The number of leaves of the model.")
 
     def merge(self, other: Any, *more: Any) -> NoReturn:
         """Raise ValueError: a merged model has made none of the errors of its parts."""

@@ -23,9 +23,9 @@ FARTHEST_ENCODING = 1e150
 cdef void clear_watch(Columns columns, double* page) noexcept nogil:
     """Turn a page of zeros into that of a leaf that has seen nothing."""
     cdef Py_ssize_t feature
-    if columns.has_categories:
+    if columns.view.has_categories:
         for feature in range(columns.features):
-            if columns.kinds[feature]:
+            if columns.view.is_category[feature]:
                 (<Grid*>page)[feature] = Grid(0.0, 1.0, 1.0, 0.0)
 
 
@@ -34,8 +34,8 @@ cdef void set_may_split(Columns columns, const unsigned char* allowed) noexcept 
     cdef Py_ssize_t feature
     columns.splittable = 0
     for feature in range(columns.features):
-        columns.may_split[feature] = allowed[feature]
-        columns.splittable += columns.may_split[feature]
+        columns.view.may_split[feature] = allowed[feature]
+        columns.splittable += columns.view.may_split[feature]
 
 
 def encoding_table_rows(places):
@@ -114,22 +114,22 @@ cdef class Columns:
             )
         self.is_category = is_category
         self.features, self.targets = features, targets
-        self.has_categories = bool(np.any(is_category))
-        self.has_encoded = has_encoded
-        self.separate, self.slot_size = separate, slot_doubles(targets)
+        self.view.has_categories = bool(np.any(is_category))
+        self.view.has_encoded = has_encoded
+        self.view.separate, self.view.slot_size = separate, slot_doubles(targets)
         self.buffers = [kinds.base, starts.base, scratch.base, found.base]
         self.place_table = found.base[features + 1 :]
         self.place_table[:] = places
-        self.places, self.room = &found[0] + features + 1, &scratch[0] + work
-        self.kinds, self.slot_starts = &kinds[0], &starts[0]
-        self.may_split = self.kinds + features
+        self.view.places, self.view.room = &found[0] + features + 1, &scratch[0] + work
+        self.view.is_category, self.view.slot_starts = &kinds[0], &starts[0]
+        self.view.may_split = self.view.is_category + features
         self.allow_splits(np.ones(features, dtype=np.bool_) if may_split is None else may_split)
-        self.scratch, self.found = &scratch[0], <Slot**>&found[0]
+        self.view.scratch, self.view.found = &scratch[0], <Slot**>&found[0]
         self.encoding_table = levels
-        self.levels = &level_view[0, 0] if features else NULL
-        self.many_encodings = self.levels + 2 * CATEGORIES * features
-        self.encoding_doubles = 2 * encoding_table_rows(places)
-        self.split_encoded = has_encoded and (targets > 1 or encodings is not None)
+        self.view.encodings = &level_view[0, 0] if features else NULL
+        self.view.many_encodings = self.view.encodings + 2 * CATEGORIES * features
+        self.view.encoding_doubles = 2 * encoding_table_rows(places)
+        self.view.split_encoded = has_encoded and (targets > 1 or encodings is not None)
         self.set_encodings(encodings)
         self.set_facts(facts, samples)
         self.set_costs(None)
@@ -145,8 +145,8 @@ cdef class Columns:
 
     def set_encodings(self, encodings):
         """Copy split encodings; none are known if it is None."""
-        rows = encoding_rows(self.place_table) if self.split_encoded else 0
-        weights = self.features if self.split_encoded else 0
+        rows = encoding_rows(self.place_table) if self.view.split_encoded else 0
+        weights = self.features if self.view.split_encoded else 0
         cdef double[::1] found = np.full(rows + 1, np.nan)
         cdef double[::1] shares = np.zeros((weights + 1) * self.targets)
         self.buffers += [found.base, shares.base]
@@ -154,9 +154,9 @@ cdef class Columns:
         self.encoding_weight_table = shares.base[: weights * self.targets].reshape(
             weights, self.targets
         )
-        if self.split_encoded and encodings is not None:
+        if self.view.split_encoded and encodings is not None:
             self.split_encoding_table[:], self.encoding_weight_table[:] = encodings
-        self.split_encodings, self.encoding_weights = &found[0], &shares[0]
+        self.view.split_encodings, self.view.encoding_weights = &found[0], &shares[0]
 
     def set_facts(self, facts, samples):
         """Copy what is known of the first features; of others nothing is."""
@@ -175,10 +175,10 @@ cdef class Columns:
         cdef unsigned char[::1] fact_bytes = self.fact_table.view(np.uint8)
         cdef double[::1] sample_view = self.sample_table
         cdef double[::1] permuted = np.zeros(
-            1 + permuted_doubles(features, self.targets, self.separate)
+            1 + permuted_doubles(features, self.targets, self.view.separate)
         )
-        self.facts, self.samples = <ColumnFacts*>&fact_bytes[0], &sample_view[0]
-        self.permuted = &permuted[0]
+        self.view.facts, self.view.samples = <ColumnFacts*>&fact_bytes[0], &sample_view[0]
+        self.view.permuted = &permuted[0]
         self.buffers.append(permuted.base)
 
     def set_costs(self, costs):
@@ -187,7 +187,7 @@ cdef class Columns:
         if costs is not None:
             self.cost_table[: len(costs)] = costs
         cdef unsigned char[::1] cost_bytes = self.cost_table.view(np.uint8)
-        self.costs = <TargetCost*>&cost_bytes[0]
+        self.view.costs = <TargetCost*>&cost_bytes[0]
 
     def set_units(self, units):
         """Copy what is known of the units of y and of the first features."""
@@ -195,7 +195,17 @@ cdef class Columns:
         if units is not None:
             self.unit_table[: len(units)] = units
         cdef unsigned char[::1] unit_bytes = self.unit_table.view(np.uint8)
-        self.units = <ColumnUnits*>&unit_bytes[0]
+        self.view.units = <ColumnUnits*>&unit_bytes[0]
+
+    @property
+    def has_encoded(self):
+        """Whether there are high-cardinality features."""
+        return self.view.has_encoded
+
+    @property
+    def split_encoded(self):
+        """Whether splits read split encodings."""
+        return self.view.split_encoded
 
     @property
     def known_facts(self):
@@ -221,12 +231,12 @@ cdef class Columns:
         """Return the double of a watch page at which the slots of a feature start."""
         if not 0 <= feature <= self.features:
             raise IndexError(feature)
-        return GRID_DOUBLES * self.features + self.slot_size * self.slot_starts[feature]
+        return GRID_DOUBLES * self.features + self.view.slot_size * self.view.slot_starts[feature]
 
     def gap_start(self, Py_ssize_t feature):
         """Return the double at which the weights that are missing in its slots start."""
         if not 0 <= feature <= self.features:
             raise IndexError(feature)
         return self.slot_start(self.features) + (
-            gap_doubles(self.targets) * self.slot_starts[feature]
+            gap_doubles(self.targets) * self.view.slot_starts[feature]
         )

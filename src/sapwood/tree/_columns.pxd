@@ -23,13 +23,13 @@ cdef inline bint observe_columns(
     if tables.gridded:
         for feature in range(tables.features):
             value = row[feature]
-            if tables.facts[feature].decimals == 0.0 and (
+            if tables.column.facts[feature].decimals == 0.0 and (
                 fabs(value) < ldexp(1.0, 52) and <double><int64_t>value == value
             ):
                 continue  # as most are that are on a grid
-            if value == value and tables.facts[feature].decimals < NO_GRID:
-                tables.gridded -= leaves_grids(tables.facts + feature, value)
-    if tables.rows < tables.next_sample:
+            if value == value and tables.column.facts[feature].decimals < NO_GRID:
+                tables.gridded -= leaves_grids(tables.column.facts + feature, value)
+    if tables.stream.rows < tables.stream.next_sample:
         return False
     return sample_row(tables, leaf, row, y, w, predictions)
 

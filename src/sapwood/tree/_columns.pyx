@@ -20,7 +20,7 @@ from sapwood.tree._target_records cimport (
     TargetStream, coefficients_of, model_of, terms_doubles,
 )
 from sapwood.tree._units cimport CALM, KINDS, SAMPLED, UnitDetection, find_map
-from sapwood.tree._walk cimport find_shares, leaf_of, step_down
+from sapwood.tree._topology cimport find_shares, leaf_of, step_down
 
 # A squared error of one of several targets is limited to this many times its variance.
 cdef double MOST_SHARE = 1e6
@@ -31,25 +31,25 @@ cdef bint sample_row(
     const TargetPrediction* predictions,
 ) noexcept nogil:
     """Permute a row, or store it, if its number requires it; return whether it samples units."""
-    cdef uint64_t bits = hashed(<uint64_t>tables.rows)
+    cdef uint64_t bits = hashed(<uint64_t>tables.stream.rows)
     cdef Py_ssize_t sample
-    tables.next_sample = next_sample_after(tables.rows)
-    if tables.rows == 0.0:
+    tables.stream.next_sample = next_sample_after(tables.stream.rows)
+    if tables.stream.rows == 0.0:
         for sample in range(SAMPLES):
             keep_sample(tables, row, sample)
-    elif is_permuted(bits, tables.rows) and tables.features and not tables.alert:
+    elif is_permuted(bits, tables.stream.rows) and tables.features and not tables.units.alert:
         if tables.targets == 1:
             permute(tables, 1, leaf, row, y, w, predictions, bits >> 16)
         else:
             permute(tables, tables.targets, leaf, row, y, w, predictions, bits >> 16)
-    if bits % RENEWED == 1 and not tables.alert:
+    if bits % RENEWED == 1 and not tables.units.alert:
         keep_sample(tables, row, <Py_ssize_t>((bits >> 16) % SAMPLES))
     return bits % SAMPLED == 3
 
 
 cdef void widen_ranges(TreeTables tables, const double* row) noexcept nogil:
     """Extend the ranges of columns by a row that is learned."""
-    cdef ColumnFacts* facts = tables.facts
+    cdef ColumnFacts* facts = tables.column.facts
     cdef Py_ssize_t feature
     for feature in range(tables.features):
         facts[feature].low = (
@@ -65,11 +65,11 @@ cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) n
 
     Times may be the same in many rows, so that a column need not rise each time, but never fall.
     """
-    cdef double* kept = tables.samples + sample * tables.features
-    cdef ColumnFacts* facts = tables.facts
+    cdef double* kept = tables.column.samples + sample * tables.features
+    cdef ColumnFacts* facts = tables.column.facts
     cdef Py_ssize_t feature
     for feature in range(tables.features):
-        kept[feature] = row[-1 - feature] if tables.has_encoded else row[feature]
+        kept[feature] = row[-1 - feature] if tables.column.has_encoded else row[feature]
         if kept[feature] > facts[feature].last:
             facts[feature].rises += 1.0
         elif kept[feature] != facts[feature].last:  # as what is missing is, too
@@ -87,7 +87,7 @@ cdef inline void permute(
     to the same leaf, only one term of its models changes. For each column in which it leads to
     another leaf, the row is predicted again.
     """
-    cdef const double* sample = tables.samples + (
+    cdef const double* sample = tables.column.samples + (
         <Py_ssize_t>((bits >> 32) % SAMPLES) * tables.features
     )
     cdef const double* past = sample
@@ -96,24 +96,26 @@ cdef inline void permute(
     cdef TargetPrediction one
     cdef TargetPrediction* instead = predictions_in(tables, room_aside(tables), &one)
     cdef double change, keep, own
-    cdef uint64_t stride = stride_of(tables.rows)
+    cdef uint64_t stride = stride_of(tables.stream.rows)
     w, keep = w * <double>stride / PERMUTED, keep_of(stride)
-    if tables.has_encoded:
-        past = with_encodings(tables, sample, tables.permuted + tables.features)
-    count = find_moving(tables.nodes, row, past, moving)
-    for target in range(targets if targets > 1 and tables.separate else 1):
+    if tables.column.has_encoded:
+        past = with_encodings(tables, sample, tables.column.permuted + tables.features)
+    count = find_moving(tables.topology.nodes, row, past, moving)
+    for target in range(targets if targets > 1 and tables.column.separate else 1):
         find_changes(tables, targets, leaf, target, past, moving, count)
     for target in range(targets):
         if is_scored(tables, targets, target, y):
             add_costs(tables, targets, leaf, target, y[2 * target], w, keep, predictions + target)
     for feature in range(tables.features):
-        tables.permuted[feature] = row[-1 - feature] if tables.has_encoded else row[feature]
+        tables.column.permuted[feature] = (
+            row[-1 - feature] if tables.column.has_encoded else row[feature]
+        )
     for place in range(count):
         feature = moving[place]
-        own = tables.permuted[feature]
-        tables.permuted[feature] = sample[feature]
-        predict_aside(tables, targets, tables.permuted, instead)
-        tables.permuted[feature] = own
+        own = tables.column.permuted[feature]
+        tables.column.permuted[feature] = sample[feature]
+        predict_aside(tables, targets, tables.column.permuted, instead)
+        tables.column.permuted[feature] = own
         for target in range(targets):
             if is_scored(tables, targets, target, y):
                 change = predictions[target].tree - instead[target].tree
@@ -137,13 +139,13 @@ cdef inline double* cost_of(
 ) noexcept nogil:
     """The importance of a column for a target."""
     if targets == 1:
-        return &tables.facts[feature].cost
-    return &tables.costs[feature * targets + target].cost
+        return &tables.column.facts[feature].cost
+    return &tables.column.costs[feature * targets + target].cost
 
 
 cdef inline double* room_aside(TreeTables tables) noexcept nogil:
     """A buffer to predict a permuted row, after its values and its encoded values."""
-    return tables.permuted + 3 * tables.features
+    return tables.column.permuted + 3 * tables.features
 
 
 cdef Py_ssize_t find_moving(
@@ -175,18 +177,18 @@ cdef inline void find_changes(
     to NaN where its leaf would be another."""
     cdef Py_ssize_t features = tables.features, feature
     cdef const double* page = model_of(
-        tables.models[leaf], features, targets > 1 and tables.separate, model
+        tables.models[leaf], features, targets > 1 and tables.column.separate, model
     )
-    cdef const double* z = tables.scratch + model * terms_doubles(features) + features
+    cdef const double* z = tables.column.scratch + model * terms_doubles(features) + features
     cdef double* values = room_aside(tables) + model * terms_doubles(features)
     cdef double* changes = values + features
     if tables.linear:
-        if tables.has_categories or tables.split_encoded:
+        if tables.column.has_categories or tables.column.split_encoded:
             set_model_values(tables, model, past, values)
             past = values
         standardise(
-            page + centres_at(features), page + scales_at(features), tables.facts, past, features,
-            changes,
+            page + centres_at(features), page + scales_at(features), tables.column.facts, past,
+            features, changes,
         )
     for feature in range(1, 1 + features):
         changes[feature] = z[feature] - changes[feature] if tables.linear else 0.0
@@ -202,7 +204,7 @@ cdef inline void add_costs(
 
     The combined prediction is limited to the range of y, rather than that of each expert.
     """
-    cdef bint separate = targets > 1 and tables.separate
+    cdef bint separate = targets > 1 and tables.column.separate
     cdef Py_ssize_t features = tables.features, feature
     cdef const TargetPart* part = part_of(tables, targets, leaf, target)
     cdef const double* changes = room_aside(tables) + features
@@ -238,12 +240,12 @@ cdef inline void predict_aside(
     TreeTables tables, Py_ssize_t targets, const double* values, TargetPrediction* predictions
 ) noexcept nogil:
     """Predict a permuted row, without the error-correction layer."""
-    cdef double* room = tables.permuted + tables.features
+    cdef double* room = tables.column.permuted + tables.features
     cdef const double* row = values
     cdef Py_ssize_t leaf, target
-    if tables.has_encoded:
+    if tables.column.has_encoded:
         row = with_encodings(tables, values, room)
-    leaf = leaf_of(tables.nodes, row)
+    leaf = leaf_of(tables.topology.nodes, row)
     predict_experts(tables, targets, leaf, row, room_aside(tables), predictions, False)
     for target in range(targets):
         mix_experts(tables, targets, leaf, target, predictions + target)
@@ -263,7 +265,7 @@ cdef double error_of(
     if tables.targets == 1:
         return fabs(y[0] - predictions.tree)
     for target in range(tables.targets):
-        stream = tables.target_streams + target
+        stream = tables.of_targets.streams + target
         if y[target] == y[target] and stream.m2 > 0.0:
             error = y[target] - predictions[target].tree
             share = error * error * (stream.weight / stream.m2)
@@ -291,14 +293,14 @@ cdef void weigh_units(
     TreeTables tables, const double* raw, const double* y, const TargetPrediction* predictions
 ) noexcept nogil:
     """Score the tree as if units had changed, for each kind of change."""
-    cdef UnitDetection* detection = tables.detection
+    cdef UnitDetection* detection = tables.units.detection
     cdef double now = error_of(tables, y, predictions), as_is = now, gain
     cdef int kind
     if now != now:
         return
-    if tables.units[0].state != CALM:
+    if tables.column.units[0].state != CALM:
         now = fabs(y[0] - predictions.corrected.prediction)
-    if tables.holding:
+    if tables.units.hiding:
         as_is = error_aside(tables, raw, y, 1.0, 0.0)
     detection.in_force += now * now
     detection.as_is += as_is * as_is
@@ -314,15 +316,17 @@ cdef double error_in_units(
     TreeTables tables, const double* raw, const double* y, int kind
 ) noexcept nogil:
     """The absolute error if the units of suspects had changed in some way."""
-    cdef double* values = tables.permuted
+    cdef double* values = tables.column.permuted
     cdef double scale, shift
     cdef Py_ssize_t feature
     for feature in range(tables.features):
         values[feature] = raw[feature]
-        if tables.units[1 + feature].state != CALM and find_map(
-            tables.units + 1 + feature, kind, &scale, &shift
+        if tables.column.units[1 + feature].state != CALM and find_map(
+            tables.column.units + 1 + feature, kind, &scale, &shift
         ):
             values[feature] = (raw[feature] - shift) / scale
-    if tables.units[0].state == CALM or not find_map(tables.units, kind, &scale, &shift):
+    if tables.column.units[0].state == CALM or not find_map(
+        tables.column.units, kind, &scale, &shift
+    ):
         scale, shift = 1.0, 0.0
     return error_aside(tables, values, y, scale, shift)

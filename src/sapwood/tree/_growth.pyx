@@ -17,7 +17,8 @@ from sapwood.tree._records cimport EXPERTS, GrowthRules, LeafRecord, TargetPart
 from sapwood.tree._review cimport review_leaf
 from sapwood.tree._search cimport BestCut, find_best_cuts, known_targets, unit_of
 from sapwood.tree._split cimport split_leaf
-from sapwood.tree._tables cimport TreeTables, Watchers
+from sapwood.tree._leaves cimport Watchers
+from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._trial cimport continue_trial, renew_trial
 
 # The values of `split_on`, as in SPLIT_ON of sapwood/tree/growth.py.
@@ -133,7 +134,7 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     if record.weight < rules.grace_period:
         record.due = min(record.review, rules.grace_period)
         return 0
-    if tables.nodes[record.node].depth >= rules.max_depth:
+    if tables.topology.nodes[record.node].depth >= rules.max_depth:
         record.due = record.review
         return 0
     find_best_cuts(tables, leaf, rules.min_share, cuts)

@@ -17,9 +17,10 @@ cdef class TreeKernel(PredictingTree):
         Py_ssize_t number, const Py_ssize_t* first_value, bint at_once, uint64_t id,
         TargetPrediction* found,
     ) except -1 nogil
-    cdef Py_ssize_t learn_plain(
-        self, RowReader reader, x, double y, double w, uint64_t id, TargetPrediction* found
-    ) except -2
+    cdef bint learn_plain(
+        self, RowReader reader, x, const double* y, double w, uint64_t id,
+        TargetPrediction* found,
+    ) except -1
     cdef int reserve_for_row(self, Py_ssize_t leaf, double w) except -1 nogil
     cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil
     cdef int settle(self) except -1 nogil

@@ -33,7 +33,7 @@ from sapwood.tree._lock cimport (
 )
 from sapwood.tree._target_records cimport TargetPrediction
 from sapwood.tree._targets cimport fetch_leaf
-from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
+from sapwood.tree._topology cimport AHEAD, leaf_of, walk_ahead
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
@@ -70,7 +70,7 @@ cdef class TreeKernel(PredictingTree):
                 self.get_spares()
         if self.slots == 0 and self.leaves[leaf].watching:
             for feature in range(self.features):
-                if not self.is_category[feature]:
+                if not self.column.is_category[feature]:
                     self.make_room_for_element(leaf, feature)
         return 0
 
@@ -127,13 +127,13 @@ cdef class TreeKernel(PredictingTree):
             following = waiter.next
             if waiter.width == self.features and self.targets == 1:
                 prediction.issued = 0.0
-                if self.rows == 0.0:
+                if self.stream.rows == 0.0:
                     if self.tracking:
                         count_unrecorded(self.pending, 1)
                 else:
-                    row = prepared_row(self, waiter.values, self.room)
-                    leaf = leaf_of(self.nodes, row)
-                    predict_row(self, leaf, row, self.scratch, &prediction)
+                    row = prepared_row(self, waiter.values, self.column.room)
+                    leaf = leaf_of(self.topology.nodes, row)
+                    predict_row(self, leaf, row, self.column.scratch, &prediction)
                     if self.tracking:
                         key = pending_key(self, waiter.values, 0, NULL)
                         store_prediction(self, leaf, &prediction, self.pending.put(key))
@@ -199,8 +199,8 @@ cdef class TreeKernel(PredictingTree):
                 self.settle()
                 if register is not None and rows > 0 and X.shape[1] >= self.features:
                     # Memory for the first row is reserved before the schema changes.
-                    taken = prepared_row(self, row_at(X, 0), self.room)
-                    self.reserve_for_row(leaf_of(self.nodes, taken), w[0])
+                    taken = prepared_row(self, row_at(X, 0), self.column.room)
+                    self.reserve_for_row(leaf_of(self.topology.nodes, taken), w[0])
                     self.access.pause()
                     registration = register()
                     start_writing(self.access)
@@ -218,18 +218,19 @@ cdef class TreeKernel(PredictingTree):
                     registration.commit()
                 pace = start_pace(self.features)
                 targets = self.targets
-                found = predictions_in(self, self.scratch, &one)
+                found = predictions_in(self, self.column.scratch, &one)
                 # The leaves of a single tree are mostly in the caches, and prefetching costs more
                 # than it saves. Those of the members of a forest are not.
                 fetching = targets > 1 or not self.tracking
                 with nogil:
                     for row in range(rows):
-                        taken = prepared_row(self, row_at(X, row), self.room)
+                        taken = prepared_row(self, row_at(X, row), self.column.room)
                         if row >= known:
                             start = row
                             known = row + walk_ahead(
-                                self.nodes, taken, self.features,
-                                1 if self.has_encoded or self.holding else rows - row, leaves,
+                                self.topology.nodes, taken, self.features,
+                                1 if self.column.has_encoded or self.units.hiding else rows - row,
+                                leaves,
                             )
                         leaf = leaves[row - start]
                         if fetching and row + 1 < known:
@@ -246,8 +247,8 @@ cdef class TreeKernel(PredictingTree):
                         if self.leaves[leaf].weight >= self.leaves[leaf].due:
                             known = row + 1  # the walks ahead may no longer hold
                             decide(self, leaf)
-                        if self.turned:
-                            known, self.turned = row + 1, False
+                        if self.units.rerouted:
+                            known, self.units.rerouted = row + 1, False
                         if row >= pace.next_stop:
                             self.stop_between_rows(row, &pace)
             finally:
@@ -264,7 +265,7 @@ cdef class TreeKernel(PredictingTree):
         """Predict a row whose leaf is known, and learn it if it has weight."""
         cdef uint64_t key = id
         if w == 0.0:
-            predict_row(self, leaf, row, self.scratch, found)
+            predict_row(self, leaf, row, self.column.scratch, found)
             return 0
         if self.slots == 0:
             measure_if_due(self)
@@ -275,7 +276,7 @@ cdef class TreeKernel(PredictingTree):
                 self.pending.reserve(1)
             if id == 0:
                 key = pending_key(self, raw, number, first_value)
-                record_appearances(self, self.pending, self.rows, raw, number, first_value)
+                record_appearances(self, self.pending, self.stream.rows, raw, number, first_value)
         learn_row(self, leaf, row, raw, y, w, key, at_once, found)
         return 0
 
@@ -286,7 +287,7 @@ cdef class TreeKernel(PredictingTree):
         """
         cdef Py_ssize_t bad
         with nogil:
-            bad = first_inadmissible(y, w, targets, self.weight, LARGEST_WEIGHT)
+            bad = first_inadmissible(y, w, targets, self.stream.weight, LARGEST_WEIGHT)
         return bad
 
     def learn_one(self, RowReader reader not None, x, double y, double w, uint64_t id=0):
@@ -298,73 +299,51 @@ cdef class TreeKernel(PredictingTree):
             Whether it was learned; if not, it has a new feature or category, or a bad value.
         """
         cdef TargetPrediction found
-        return self.learn_plain(reader, x, y, w, id, &found) >= 0
-
-    def learn_place_one(self, RowReader reader not None, x, double y, double w, uint64_t id=0):
-        """Learn a row as `learn_one` does; return its prediction of just before, and its node.
-
-        None if it was not learned.
-        """
-        cdef TargetPrediction found
-        cdef Py_ssize_t node = self.learn_plain(reader, x, y, w, id, &found)
-        return None if node < 0 else (found.issued, node)
-
-    cdef Py_ssize_t learn_plain(
-        self, RowReader reader, x, double y, double w, uint64_t id, TargetPrediction* found
-    ) except -2:
-        """Learn a row, and return the node of its leaf; -1 if the reader cannot read it."""
-        cdef Py_ssize_t leaf, node
         cdef ModelLock access = self.access
-        cdef const double* row
         begin_learning(access)
         try:
-            if not admissible(y, w, self.weight + w, LARGEST_WEIGHT):
+            if not admissible(y, w, self.stream.weight + w, LARGEST_WEIGHT):
                 refuse_row(y, w)
             start_writing(access)
-            # Nothing here runs foreign code, so that no other row can come between.
-            if self.targets > 1 or not reader.fill(x, True) or reader.width != self.features:
-                return -1
-            self.settle()
-            row = prepared_row(self, reader.values, self.room)
-            leaf = leaf_of(self.nodes, row)
-            self.learn_known(leaf, row, reader.values, &y, w, 0, NULL, False, id, found)
-            reader.count_gaps()
-            node = self.leaves[leaf].node
-            if self.leaves[leaf].weight >= self.leaves[leaf].due:
-                decide(self, leaf)
+            return self.targets == 1 and self.learn_plain(reader, x, &y, w, id, &found)
         finally:
             self.end_writing(access)
             end_learning(access)
-        return node
 
     def learn_targets_one(
         self, RowReader reader not None, x, const double[::1] y, double w, uint64_t id=0
     ):
         """Learn a row of several targets, which passed validation, as `learn_one` does."""
-        cdef Py_ssize_t leaf
-        cdef const double* row
         cdef ModelLock access = self.access
         begin_learning(access)
         try:
             if self.check(y, np.full(1, w), y.shape[0]) >= 0 or y.shape[0] != self.targets:
                 return False
             start_writing(access)
-            # Nothing here runs foreign code, so that no other row can come between.
-            if not reader.fill(x, True) or reader.width != self.features:
-                return False
-            self.settle()
-            row = prepared_row(self, reader.values, self.room)
-            leaf = leaf_of(self.nodes, row)
-            self.learn_known(
-                leaf, row, reader.values, &y[0], w, 0, NULL, False, id,
-                predictions_in(self, self.scratch, NULL),
+            return self.learn_plain(
+                reader, x, &y[0], w, id, predictions_in(self, self.column.scratch, NULL)
             )
-            reader.count_gaps()
-            if self.leaves[leaf].weight >= self.leaves[leaf].due:
-                decide(self, leaf)
         finally:
             self.end_writing(access)
             end_learning(access)
+
+    cdef bint learn_plain(
+        self, RowReader reader, x, const double* y, double w, uint64_t id,
+        TargetPrediction* found,
+    ) except -1:
+        """Learn a row; return whether the reader can read it."""
+        cdef Py_ssize_t leaf
+        cdef const double* row
+        # Nothing here runs foreign code, so that no other row can come between.
+        if not reader.fill(x, True) or reader.width != self.features:
+            return False
+        self.settle()
+        row = prepared_row(self, reader.values, self.column.room)
+        leaf = leaf_of(self.topology.nodes, row)
+        self.learn_known(leaf, row, reader.values, y, w, 0, NULL, False, id, found)
+        reader.count_gaps()
+        if self.leaves[leaf].weight >= self.leaves[leaf].due:
+            decide(self, leaf)
         return True
 
 

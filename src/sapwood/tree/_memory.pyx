@@ -19,7 +19,9 @@ from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, LeafRecord, NodeRecord, terms_of,
 )
-from sapwood.tree._tables cimport Ranked, TreeTables, Watchers
+from sapwood.tree._leaves cimport Watchers
+from sapwood.tree._stream cimport StreamStatistics
+from sapwood.tree._tables cimport Ranked, TreeTables
 from sapwood.tree._target_records cimport (
     TargetCost, TargetLeaf, TargetNode, TargetStream, TargetTrial, costs_of, permuted_doubles,
     terms_doubles, work_doubles,
@@ -79,7 +81,7 @@ cdef int64_t observer_bytes(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     if tables.slots:
         return 0
     for feature in range(tables.features):
-        if not tables.is_category[feature]:
+        if not tables.column.is_category[feature]:
             if leaf >= 0:
                 count = (<Store>tables.stores[leaf][feature]).count
             total += tables.memory.element_bytes * element_room(count)
@@ -102,9 +104,9 @@ cdef int64_t len_of_encodings(TreeTables tables) noexcept nogil:
     """How many split encodings there are."""
     cdef int64_t total = 0
     cdef Py_ssize_t feature
-    if tables.split_encoded:
+    if tables.column.split_encoded:
         for feature in range(tables.features):
-            total += 1 + tables.places[feature]  # none where there is no place
+            total += 1 + tables.column.places[feature]  # none where there is no place
     return total
 
 
@@ -112,13 +114,16 @@ cdef int64_t many_bytes(TreeTables tables) noexcept nogil:
     """The bytes of target encodings, and of encoded rows."""
     cdef int64_t total = 0
     cdef Py_ssize_t feature
-    if tables.has_encoded:
+    if tables.column.has_encoded:
         for feature in range(tables.features):
             total += 2 * sizeof(double)
-            if tables.places[feature] >= 0:
-                total += 2 * sizeof(double) * tables.targets * (HEAD + tables.places[feature])
+            if tables.column.places[feature] >= 0:
+                total += 2 * sizeof(double) * tables.targets * (
+                    HEAD + tables.column.places[feature]
+                )
         total += sizeof(double) * (
-            len_of_encodings(tables) + tables.targets * tables.features * tables.split_encoded
+            len_of_encodings(tables)
+            + tables.targets * tables.features * tables.column.split_encoded
         )
     return total
 
@@ -136,7 +141,7 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
         + per_feature * (tables.features + 1)
         + many_bytes(tables)
         + 3 * <int64_t>sizeof(double) * terms_of(tables.features)
-        + further_bytes(tables.features, tables.targets, tables.separate)
+        + further_bytes(tables.features, tables.targets, tables.column.separate)
         + layer_bytes(tables)
     )
 
@@ -225,7 +230,9 @@ cdef int64_t promised_bytes(TreeTables tables) noexcept nogil:
     """The bytes that observers may yet take before they are measured."""
     if tables.slots or not any_watches(tables, True):
         return 0
-    return row_bytes(tables) * max(<int64_t>0, <int64_t>(tables.measure_at - tables.rows))
+    return row_bytes(tables) * max(
+        <int64_t>0, <int64_t>(tables.stream.measure_at - tables.stream.rows)
+    )
 
 
 # -- which leaves watch -----------------------------------------------------------------------
@@ -234,13 +241,14 @@ cdef int64_t promised_bytes(TreeTables tables) noexcept nogil:
 cdef int admits_split(TreeTables tables, Py_ssize_t leaf, bint* is_admitted) except -1 nogil:
     """Say whether there is room for the children of a leaf, after a ranking if need be."""
     cdef int64_t limit = tables.memory.max_bytes, needed, rest, total
+    cdef StreamStatistics* stream = &tables.stream
     cdef Py_ssize_t each
     is_admitted[0] = True
     if limit == 0:
         return 0
     needed = split_bytes(tables)
-    if tables.slots == 0 and tables.rows <= tables.measure_at and tables.bound + needed <= limit:
-        tables.bound += needed
+    if tables.slots == 0 and stream.rows <= stream.measure_at and stream.bound + needed <= limit:
+        stream.bound += needed
         return 0
     needed += promised_bytes(tables)
     rest = total = rest_bytes(tables)
@@ -253,20 +261,20 @@ cdef int admits_split(TreeTables tables, Py_ssize_t leaf, bint* is_admitted) exc
             is_admitted[0] = False
             return 0
         rank(tables, needed, leaf)
-    tables.bound = used_bytes(tables) + needed
-    is_admitted[0] = tables.bound <= limit
+    tables.stream.bound = used_bytes(tables) + needed
+    is_admitted[0] = tables.stream.bound <= limit
     return 0
 
 
 cdef int rank_in_time(TreeTables tables) except -1 nogil:
     """Rank again after a while, if there are leaves that do not watch."""
     if tables.memory.max_bytes == 0 or (
-        tables.rows < tables.ranked_at + tables.memory.rows_between_rankings
+        tables.stream.rows < tables.stream.ranked_at + tables.memory.rows_between_rankings
     ):
         return 0
     if any_watches(tables, False):
         rank(tables, split_bytes(tables) + promised_bytes(tables), -1)
-    tables.ranked_at = tables.rows
+    tables.stream.ranked_at = tables.stream.rows
     return 0
 
 
@@ -299,8 +307,8 @@ cdef int rank(TreeTables tables, int64_t reserve, Py_ssize_t keep) except -1 nog
     else:
         with gil:
             begin_observers(tables)
-    tables.ranked_at = tables.rows
-    tables.bound = used_bytes(tables) + promised_bytes(tables)
+    tables.stream.ranked_at = tables.stream.rows
+    tables.stream.bound = used_bytes(tables) + promised_bytes(tables)
     return 0
 
 
@@ -340,8 +348,8 @@ cdef double promise_of(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     few more.
     """
     cdef const LeafRecord* record = tables.leaves + leaf
-    cdef double few = tables.memory.few_rows * tables.weight / max(tables.rows, 1.0)
-    cdef double passed = tables.weight - record.born + few * tables.leaf_count
+    cdef double few = tables.memory.few_rows * tables.stream.weight / max(tables.stream.rows, 1.0)
+    cdef double passed = tables.stream.weight - record.born + few * tables.leaf_count
     return error_of(tables, leaf) * (
         (record.weight + few) / max(passed, few if few != 0.0 else 1.0)
     )
@@ -403,9 +411,11 @@ cdef int measure_if_due(TreeTables tables) except -1 nogil:
     """
     cdef int64_t limit = tables.memory.max_bytes, used, copied, rows
     cdef Py_ssize_t leaf
-    if limit == 0 or tables.slots or not tables.features or tables.rows < tables.measure_at:
+    if limit == 0 or tables.slots or not tables.features:
         return 0
-    tables.measure_at = tables.rows
+    if tables.stream.rows < tables.stream.measure_at:
+        return 0
+    tables.stream.measure_at = tables.stream.rows
     measured(tables, &used, &copied)
     if (
         limit - used - copied < tables.memory.least_free * limit
@@ -419,8 +429,8 @@ cdef int measure_if_due(TreeTables tables) except -1 nogil:
             if tables.leaves[leaf].watching:
                 tables.stop_watching(leaf)
         rows = <int64_t>tables.memory.rows_without_observers
-    tables.measure_at += rows
-    tables.bound = used + promised_bytes(tables)
+    tables.stream.measure_at += rows
+    tables.stream.bound = used + promised_bytes(tables)
     return 0
 
 
@@ -461,9 +471,9 @@ def check_bound(TreeTables tables not None):
         return
     if used > limit:
         raise ValueError(f"it occupies {used} bytes and its max_bytes are {limit}")
-    if tables.slots == 0 and tables.rows < tables.measure_at:
-        if not used + promised_bytes(tables) <= tables.bound <= limit:
-            raise ValueError(f"{tables.bound} bytes are no bound of what it will occupy")
+    if tables.slots == 0 and tables.stream.rows < tables.stream.measure_at:
+        if not used + promised_bytes(tables) <= tables.stream.bound <= limit:
+            raise ValueError(f"{tables.stream.bound} bytes are no bound of what it will occupy")
 
 
 cdef (int64_t, int64_t) layout_bytes(
@@ -483,11 +493,11 @@ cdef (int64_t, int64_t) layout_bytes(
         rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
     rest += 8 * (levels - 2 * len(tables.columns.encoding_table))
     rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
-    if bool(np.any(places >= 0)) and (targets > 1 or tables.split_encoded):
+    if bool(np.any(places >= 0)) and (targets > 1 or tables.column.split_encoded):
         rest += 8 * (encoding_rows(places) - len_of_encodings(tables))
-        rest += 8 * targets * (len(is_category) - tables.features * tables.split_encoded)
+        rest += 8 * targets * (len(is_category) - tables.features * tables.column.split_encoded)
     rest += further_bytes(len(is_category), targets, separate)
-    rest -= further_bytes(tables.features, tables.targets, tables.separate)
+    rest -= further_bytes(tables.features, tables.targets, tables.column.separate)
     if targets != tables.targets:
         rest += table_bytes(tables.leaf_count + 1, targets)
         rest -= table_bytes(tables.leaf_count + 1, tables.targets)
@@ -530,12 +540,12 @@ def has_room_for_names(
     if targets != tables.targets or len(is_category) != tables.features or tables.slots == 0:
         return False
     for feature in range(tables.features):
-        if is_category[feature] != tables.is_category[feature]:
+        if is_category[feature] != tables.column.is_category[feature]:
             return False
-        if places[feature] != tables.places[feature]:
+        if places[feature] != tables.column.places[feature]:
             return False
     needed = used_bytes(tables) + name_bytes - tables.name_bytes
-    return needed + 16 * tables.features * tables.has_encoded <= tables.memory.max_bytes
+    return needed + 16 * tables.features * tables.column.has_encoded <= tables.memory.max_bytes
 
 
 def leaves_without_room(
@@ -578,7 +588,9 @@ def leaves_without_room(
     cdef Py_ssize_t place
     cdef bint changes_layout = not np.array_equal(is_category, tables.columns.is_category)
     changes_layout = changes_layout or targets != tables.targets
-    changes_layout = changes_layout or tables.separate != are_separate(is_category, places, targets)
+    changes_layout = changes_layout or tables.column.separate != are_separate(
+        is_category, places, targets
+    )
     rest, grown = layout_bytes(
         tables, is_category, places, name_bytes, new_bytes, targets, pending_bytes
     )

@@ -25,23 +25,23 @@ cdef inline uint64_t pending_key(
     value. High-cardinality categories count by their codes, as their encodings change.
     """
     cdef uint64_t key = 0
-    cdef const double* many = tables.many_encodings
+    cdef const double* many = tables.column.many_encodings
     cdef Py_ssize_t feature
     cdef double value
-    if first_value == NULL and not tables.has_categories and not tables.has_encoded:
+    if first_value == NULL and not tables.column.has_categories and not tables.column.has_encoded:
         for feature in range(tables.features):
             key += value_key(row[feature], feature)
         return row_key_of(key)
     for feature in range(tables.features):
         value = row[feature]
-        if tables.has_encoded and tables.places[feature] >= 0:
+        if tables.column.has_encoded and tables.column.places[feature] >= 0:
             if is_known_of_any(tables, many, feature, value):
                 key += value_key(value, feature)
-            many += 2 * (HEAD + tables.places[feature])
+            many += 2 * (HEAD + tables.column.places[feature])
             continue
         if first_value != NULL and number <= first_value[feature]:
             continue
-        if tables.is_category[feature] and value == value:
+        if tables.column.is_category[feature] and value == value:
             if not has_learned(tables, feature, <Py_ssize_t>value):
                 continue
         key += value_key(value, feature)
@@ -56,21 +56,21 @@ cdef inline void record_appearances(
 
     `labels` is the number of labels known before it.
     """
-    cdef const double* many = tables.many_encodings
+    cdef const double* many = tables.column.many_encodings
     cdef Py_ssize_t feature, places
     cdef double value
-    if first_value == NULL and not tables.has_categories and not tables.has_encoded:
+    if first_value == NULL and not tables.column.has_categories and not tables.column.has_encoded:
         return
     for feature in range(tables.features):
         value, places = row[feature], -1
-        if tables.has_encoded and tables.places[feature] >= 0:
-            places = tables.places[feature]
+        if tables.column.has_encoded and tables.column.places[feature] >= 0:
+            places = tables.column.places[feature]
             if value < places and not is_known_of_any(tables, many, feature, value):
                 pending.appear(feature, value, labels)
             many += 2 * (HEAD + places)
         elif value != value:
             continue
-        elif tables.is_category[feature]:
+        elif tables.column.is_category[feature]:
             if not has_learned(tables, feature, <Py_ssize_t>value):
                 pending.appear(feature, value, labels)
         elif first_value != NULL and number == first_value[feature]:
@@ -81,10 +81,10 @@ cdef inline bint has_learned(
     TreeTables tables, Py_ssize_t feature, Py_ssize_t code
 ) noexcept nogil:
     """Whether a y of any target was learned for a category."""
-    cdef const double* levels = tables.levels + 2 * (CATEGORIES * feature + code)
+    cdef const double* levels = tables.column.encodings + 2 * (CATEGORIES * feature + code)
     cdef Py_ssize_t target
     for target in range(tables.targets):
-        if levels[tables.encoding_doubles * target] > 0.0:
+        if levels[tables.column.encoding_doubles * target] > 0.0:
             return True
     return False
 
@@ -95,7 +95,9 @@ cdef inline bint is_known_of_any(
     """The same for a high-cardinality category, given the encodings of the first target."""
     cdef Py_ssize_t target
     for target in range(tables.targets):
-        if is_known(many + tables.encoding_doubles * target, tables.places[feature], code):
+        if is_known(
+            many + tables.column.encoding_doubles * target, tables.column.places[feature], code
+        ):
             return True
     return False
 
@@ -111,7 +113,7 @@ cdef inline void store_prediction(
     """Store the predictions of a row; zeros for targets that were never seen."""
     cdef Py_ssize_t targets = tables.targets, target, expert
     cdef PendingPrediction* own = targets_of(record, targets)
-    record[0] = tables.rows
+    record[0] = tables.stream.rows
     for target in range(targets):
         if rows_of(tables, targets, target) == 0.0:
             memset(own + target, 0, sizeof(PendingPrediction))
@@ -132,13 +134,13 @@ cdef inline const PendingPrediction* take_pending(
     cdef const double* found = NULL
     if not tables.tracking:
         return NULL
-    if tables.rows > 0.0 and tables.pending.count > 0:
+    if tables.stream.rows > 0.0 and tables.pending.count > 0:
         if at_once:
             store_prediction(tables, leaf, predictions, tables.pending.put(key))
-        found = tables.pending.take(key, tables.rows, raw)
+        found = tables.pending.take(key, tables.stream.rows, raw)
         if found != NULL:
             return targets_of(<double*>found, targets)
-    if at_once and tables.rows > 0.0:
+    if at_once and tables.stream.rows > 0.0:
         count_immediate(tables.pending)
     elif not at_once and tables.pending.count == 0 and not is_id(key):
         take_unrecorded(tables.pending)

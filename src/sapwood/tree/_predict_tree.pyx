@@ -10,6 +10,7 @@ from libc.string cimport memcpy, memset
 from sapwood.corrector._layer cimport CANDIDATES
 from sapwood.corrector._pending cimport count_unrecorded
 from sapwood.rows._dict_row cimport RowReader
+from sapwood.tree._stream cimport mean_weight
 from sapwood.tree._target_encoding cimport HEAD, encoding_of, split_encoding_of
 from sapwood.tree._model cimport Z_REACH, direct_models
 from sapwood.tree._pace cimport rows_between_looks
@@ -23,7 +24,7 @@ from sapwood.tree._lock cimport begin_quick_read, end_quick_read
 from sapwood.tree._target_records cimport (
     TargetPrediction, model_of, row_doubles, terms_doubles,
 )
-from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
+from sapwood.tree._topology cimport AHEAD, leaf_of, walk_ahead
 
 
 cdef class PredictingTree(TreeTables):
@@ -31,7 +32,7 @@ cdef class PredictingTree(TreeTables):
 
     def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
         """Predict several targets as a list; None if `predict` has to do it."""
-        cdef TargetPrediction* predictions = predictions_in(self, self.scratch, NULL)
+        cdef TargetPrediction* predictions = predictions_in(self, self.column.scratch, NULL)
         cdef const double* row
         cdef Py_ssize_t leaf, target
         cdef uint64_t key
@@ -42,10 +43,10 @@ cdef class PredictingTree(TreeTables):
         try:
             if not reader.fill(x, False) or reader.width != self.features:
                 return None
-            row = prepared_row(self, reader.values, self.room)
-            leaf = leaf_of(self.nodes, row)
-            predict_row(self, leaf, row, self.scratch, predictions)
-            if record and self.tracking and self.rows > 0.0:
+            row = prepared_row(self, reader.values, self.column.room)
+            leaf = leaf_of(self.topology.nodes, row)
+            predict_row(self, leaf, row, self.column.scratch, predictions)
+            if record and self.tracking and self.stream.rows > 0.0:
                 self.pending.reserve(1)
                 key = id if id else pending_key(self, reader.values, 0, NULL)
                 store_prediction(self, leaf, predictions, self.pending.put(key))
@@ -102,14 +103,14 @@ cdef class PredictingTree(TreeTables):
         try:
             if self.targets > 1 or not reader.fill(x, False) or reader.width != self.features:
                 return False
-            row = prepared_row(self, reader.values, self.room)
-            leaf[0] = leaf_of(self.nodes, row)
-            if self.rows == 0.0:
+            row = prepared_row(self, reader.values, self.column.room)
+            leaf[0] = leaf_of(self.topology.nodes, row)
+            if self.stream.rows == 0.0:
                 prediction.issued = 0.0
                 if self.tracking and asked and id == 0:
                     count_unrecorded(self.pending, 1)
                 return True
-            predict_row(self, leaf[0], row, self.scratch, prediction)
+            predict_row(self, leaf[0], row, self.column.scratch, prediction)
             if self.tracking and asked:
                 if self.pending.count > 0:
                     self.pending.reserve(1)
@@ -154,7 +155,7 @@ cdef class PredictingTree(TreeTables):
         cdef TargetPrediction* own
         cdef Py_ssize_t terms_start = self.features, leaf
         cdef double[::1] scratch = np.zeros(
-            row_doubles(self.features, self.targets, self.separate)
+            row_doubles(self.features, self.targets, self.column.separate)
         )
         cdef double[::1] room = np.zeros(2 * self.features + 1)
         cdef const double* taken
@@ -165,11 +166,11 @@ cdef class PredictingTree(TreeTables):
                 raise IndexError(target)
             taken = prepared_row(self, &row[0] if self.features else NULL, &room[0])
             memset(&one, 0, sizeof(TargetPrediction))
-            leaf = leaf_of(self.nodes, taken)
+            leaf = leaf_of(self.topology.nodes, taken)
             own = predictions_in(self, &scratch[0], &one)
             predict_row(self, leaf, taken, &scratch[0], own)
             own += target
-            terms_start += target * terms_doubles(self.features) if self.separate else 0
+            terms_start += target * terms_doubles(self.features) if self.column.separate else 0
         finally:
             self.access.end_reading()
         return (
@@ -191,23 +192,23 @@ cdef class PredictingTree(TreeTables):
         They are target encodings, of y itself or from the first y, or split encodings; NaN where
         there is none.
         """
-        cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0
-        cdef const double* levels = self.many_encodings
+        cdef double row_weight = mean_weight(&self.stream)
+        cdef const double* levels = self.column.many_encodings
         cdef Py_ssize_t each, code
-        if not 0 <= feature < self.features or self.places[feature] < 0:
+        if not 0 <= feature < self.features or self.column.places[feature] < 0:
             raise IndexError(feature)
-        cdef const double* encodings = self.split_encodings
+        cdef const double* encodings = self.column.split_encodings
         for each in range(feature):
-            if self.places[each] >= 0:
-                levels += 2 * (HEAD + self.places[each])
-                encodings += 1 + self.places[each]
-        cdef double[::1] found = np.empty(self.places[feature] + 1)
-        for code in range(self.places[feature] + 1):
-            if self.split_encoded:
-                found[code] = split_encoding_of(encodings, self.places[feature], code)
+            if self.column.places[each] >= 0:
+                levels += 2 * (HEAD + self.column.places[each])
+                encodings += 1 + self.column.places[each]
+        cdef double[::1] found = np.empty(self.column.places[feature] + 1)
+        for code in range(self.column.places[feature] + 1):
+            if self.column.split_encoded:
+                found[code] = split_encoding_of(encodings, self.column.places[feature], code)
                 continue
-            found[code] = (0.0 if from_first else self.first) + encoding_of(
-                levels, self.places[feature], code, row_weight
+            found[code] = (0.0 if from_first else self.stream.first) + encoding_of(
+                levels, self.column.places[feature], code, row_weight
             )
         return found.base
 
@@ -232,7 +233,7 @@ cdef class PredictingTree(TreeTables):
         self.access.begin_reading()
         try:
             self.check_width(X.shape[1], self.features)
-            if self.rows == 0.0 or not self.linear:
+            if self.stream.rows == 0.0 or not self.linear:
                 return
             scratch = <double*>PyMem_RawCalloc(
                 2 * self.features + terms_doubles(self.features), sizeof(double)
@@ -244,7 +245,7 @@ cdef class PredictingTree(TreeTables):
                 for row in range(X.shape[0]):
                     taken = prepared_row(self, row_at(X, row), room)
                     found[row] += log1p(
-                        unusualness(self, leaf_of(self.nodes, taken), taken, scratch)
+                        unusualness(self, leaf_of(self.topology.nodes, taken), taken, scratch)
                     )
             PyMem_RawFree(scratch)
         finally:
@@ -299,7 +300,7 @@ cdef class PredictingTree(TreeTables):
             self.check_width(X.shape[1], self.features)
             if X.shape[0] * self.targets != predictions.shape[0]:
                 raise ValueError("the arrays do not fit together")
-            if self.rows == 0.0:
+            if self.stream.rows == 0.0:
                 predictions[:] = 0.0
                 if regions is not None:
                     regions[:] = 0
@@ -309,7 +310,7 @@ cdef class PredictingTree(TreeTables):
             if self.tracking and asked:
                 recorded, width = min(X.shape[0], self.pending.most), self.pending.width
             scratch = <double*>PyMem_RawCalloc(
-                2 * self.features + row_doubles(self.features, self.targets, self.separate),
+                2 * self.features + row_doubles(self.features, self.targets, self.column.separate),
                 sizeof(double),
             )
             if recorded:
@@ -354,7 +355,7 @@ cdef class PredictingTree(TreeTables):
         cdef bint placing = regions is not None
         cdef TargetPrediction one
         cdef TargetPrediction* found = predictions_in(self, scratch, &one)
-        cdef double* room = scratch + row_doubles(self.features, self.targets, self.separate)
+        cdef double* room = scratch + row_doubles(self.features, self.targets, self.column.separate)
         cdef const double* taken
         with nogil:
             for row in range(rows):
@@ -362,8 +363,8 @@ cdef class PredictingTree(TreeTables):
                 if row >= known:
                     start = row
                     known = row + walk_ahead(
-                        self.nodes, taken, self.features,
-                        1 if self.has_encoded or self.holding else rows - row, leaves,
+                        self.topology.nodes, taken, self.features,
+                        1 if self.column.has_encoded or self.units.hiding else rows - row, leaves,
                     )
                 leaf = leaves[row - start]
                 predict_row(self, leaf, taken, scratch, found)
@@ -392,14 +393,14 @@ cdef double unusualness(
     counts as usual. Of several models, it is their mean.
     """
     cdef Py_ssize_t features = tables.features, terms = terms_of(features), feature, target
-    cdef Py_ssize_t models = tables.targets if tables.separate and tables.targets > 1 else 1
+    cdef Py_ssize_t models = tables.targets if tables.column.separate and tables.targets > 1 else 1
     cdef const double* model
     cdef const double* values = row
     cdef double* z = work + features
     cdef double predicted[RATES]
     cdef double distance, total = 0.0
     for target in range(models):
-        if tables.has_categories or tables.split_encoded:
+        if tables.column.has_categories or tables.column.split_encoded:
             set_model_values(tables, target, row, work)
             values = work
         model = model_of(tables.models[leaf], features, models > 1, target)
@@ -416,5 +417,5 @@ cdef double unusualness(
         total += direct_models(
             model, model + covariance_at(features), z, terms, &predicted[0], z + terms
         )
-    total *= sqrt((tables.leaves[leaf].rows + 1.0) * tables.rows)
+    total *= sqrt((tables.leaves[leaf].rows + 1.0) * tables.stream.rows)
     return total / ((features + 1) * models)

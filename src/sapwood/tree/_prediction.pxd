@@ -10,6 +10,7 @@ from libc.math cimport NAN
 
 from sapwood.corrector._layer cimport issued_prediction, predict_layer
 from sapwood.tree._experts cimport MARGIN
+from sapwood.tree._stream cimport mean_weight
 from sapwood.tree._target_encoding cimport (
     HEAD, encoding_of, with_split_encodings, with_target_encodings,
 )
@@ -31,7 +32,7 @@ cdef inline TargetPart* part_of(
     """What a leaf knows of a target."""
     if targets == 1:
         return &tables.leaves[leaf].part
-    return &tables.target_leaves[leaf * targets + target].part
+    return &tables.of_targets.leaves[leaf * targets + target].part
 
 
 cdef inline double leaf_rows_of(
@@ -40,7 +41,7 @@ cdef inline double leaf_rows_of(
     """The rows of a leaf in which a target was present."""
     if targets == 1:
         return tables.leaves[leaf].rows
-    return tables.target_leaves[leaf * targets + target].rows
+    return tables.of_targets.leaves[leaf * targets + target].rows
 
 
 cdef inline double leaf_weight_of(
@@ -49,7 +50,7 @@ cdef inline double leaf_weight_of(
     """Their weight."""
     if targets == 1:
         return tables.leaves[leaf].weight
-    return tables.target_leaves[leaf * targets + target].weight
+    return tables.of_targets.leaves[leaf * targets + target].weight
 
 
 cdef inline TargetNode* target_node(
@@ -57,34 +58,34 @@ cdef inline TargetNode* target_node(
 ) noexcept nogil:
     """What a node knows of a target: the last fields of its record if there is but one."""
     if tables.targets == 1:
-        return <TargetNode*>&tables.nodes[node].weight
-    return tables.target_nodes + node * tables.targets + target
+        return <TargetNode*>&tables.topology.nodes[node].weight
+    return tables.of_targets.nodes + node * tables.targets + target
 
 
 cdef inline double rows_of(TreeTables tables, Py_ssize_t targets, Py_ssize_t target) noexcept nogil:
     """The rows in which a target was present."""
-    return tables.rows if targets == 1 else tables.target_streams[target].rows
+    return tables.stream.rows if targets == 1 else tables.of_targets.streams[target].rows
 
 
 cdef inline double first_of(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t target
 ) noexcept nogil:
     """The first y of a target."""
-    return tables.first if targets == 1 else tables.target_streams[target].first
+    return tables.stream.first if targets == 1 else tables.of_targets.streams[target].first
 
 
 cdef inline double lowest_of(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t target
 ) noexcept nogil:
     """The smallest y of a target so far."""
-    return tables.low if targets == 1 else tables.target_streams[target].low
+    return tables.stream.low if targets == 1 else tables.of_targets.streams[target].low
 
 
 cdef inline double highest_of(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t target
 ) noexcept nogil:
     """The largest y of a target so far."""
-    return tables.high if targets == 1 else tables.target_streams[target].high
+    return tables.stream.high if targets == 1 else tables.of_targets.streams[target].high
 
 
 cdef inline TargetPrediction* predictions_in(
@@ -94,7 +95,7 @@ cdef inline TargetPrediction* predictions_in(
     if tables.targets == 1:
         return one
     return <TargetPrediction*>(
-        work + predictions_at(tables.features, tables.targets, tables.separate)
+        work + predictions_at(tables.features, tables.targets, tables.column.separate)
     )
 
 
@@ -108,7 +109,7 @@ cdef inline bint predict_experts(
     whether the models do not know the range of a value, see `standardise`.
     """
     cdef Py_ssize_t features = tables.features, terms = terms_of(features), target
-    cdef bint separate = targets > 1 and tables.separate, any_beyond = False
+    cdef bint separate = targets > 1 and tables.column.separate, any_beyond = False
     cdef double* page = tables.models[leaf]
     cdef const double* model
     cdef const double* values = row
@@ -120,13 +121,13 @@ cdef inline bint predict_experts(
     for target in range(targets):
         if target == 0 or separate:
             room = work + (target * terms_doubles(features) if separate else 0)
-            if tables.has_categories or tables.split_encoded:
+            if tables.column.has_categories or tables.column.split_encoded:
                 set_model_values(tables, target, row, room)
                 values = room
             model = model_of(page, features, separate, target)
             any_beyond = standardise(
-                model + centres_at(features), model + scales_at(features), tables.facts, values,
-                features, room + features,
+                model + centres_at(features), model + scales_at(features), tables.column.facts,
+                values, features, room + features,
             )
         if learning and (target == 0 or separate):
             predictions[target].unusual = direct_models(
@@ -196,8 +197,8 @@ cdef inline void correct(
             rows_of(tables, targets, target), &prediction.corrected,
         )
         prediction.issued = issued_prediction(tables.layer + target, &prediction.corrected)
-        if targets == 1 and tables.alert and tables.units[0].state != CALM:
-            prediction.corrected.prediction = prediction.issued = tables.detection.level
+        if targets == 1 and tables.units.alert and tables.column.units[0].state != CALM:
+            prediction.corrected.prediction = prediction.issued = tables.units.detection.level
 
 
 cdef inline const double* with_encodings(
@@ -205,13 +206,13 @@ cdef inline const double* with_encodings(
 ) noexcept nogil:
     """A row with numbers in place of the codes of high-cardinality categories, as splits read it.
     """
-    if tables.split_encoded:
+    if tables.column.split_encoded:
         return with_split_encodings(
-            row, room, tables.places, tables.split_encodings, tables.features
+            row, room, tables.column.places, tables.column.split_encodings, tables.features
         )
     return with_target_encodings(
-        row, room, tables.places, tables.many_encodings, tables.features,
-        tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
+        row, room, tables.column.places, tables.column.many_encodings, tables.features,
+        mean_weight(&tables.stream),
     )
 
 
@@ -222,9 +223,9 @@ cdef inline const double* prepared_row(
 
     What is too far away while units seem to change counts as missing; see _units.pxd.
     """
-    if tables.has_encoded:
+    if tables.column.has_encoded:
         row = with_encodings(tables, row, room)
-    if tables.holding:
+    if tables.units.hiding:
         return without_suspects(tables, row, room)
     return row
 
@@ -237,11 +238,11 @@ cdef inline const double* without_suspects(
     cdef Py_ssize_t feature
     for feature in range(tables.features):
         values[feature] = row[feature]
-        if tables.units[1 + feature].state == BEYOND and is_beyond(
-            tables.units + 1 + feature, row[feature]
+        if tables.column.units[1 + feature].state == BEYOND and is_beyond(
+            tables.column.units + 1 + feature, row[feature]
         ):
             values[feature] = NAN
-            if tables.has_encoded:
+            if tables.column.has_encoded:
                 values[-1 - feature] = NAN
     return values
 
@@ -253,23 +254,23 @@ cdef inline void set_model_values(
 
     One of many has its level already, unless splits read it by another number.
     """
-    cdef const double* levels = tables.levels + tables.encoding_doubles * target
+    cdef const double* levels = tables.column.encodings + tables.column.encoding_doubles * target
     cdef const double* many = levels + 2 * CATEGORIES * tables.features
     cdef Py_ssize_t feature, code
     cdef double row_weight
     for feature in range(tables.features):
         values[feature] = row[feature]
-        if tables.is_category[feature] and row[feature] == row[feature]:
+        if tables.column.is_category[feature] and row[feature] == row[feature]:
             code = CATEGORIES * feature + <Py_ssize_t>row[feature]
             # A category of which no y was learned is treated as missing.
             values[feature] = levels[2 * code + 1] if levels[2 * code] > 0.0 else NAN
-    if tables.split_encoded:
-        row_weight = tables.weight / tables.rows if tables.rows > 0.0 else 1.0
+    if tables.column.split_encoded:
+        row_weight = mean_weight(&tables.stream)
         for feature in range(tables.features):
-            if tables.places[feature] >= 0:
+            if tables.column.places[feature] >= 0:
                 values[feature] = row[-1 - feature]
                 if values[feature] == values[feature]:
                     values[feature] = encoding_of(
-                        many, tables.places[feature], values[feature], row_weight
+                        many, tables.column.places[feature], values[feature], row_weight
                     )
-                many += 2 * (HEAD + tables.places[feature])
+                many += 2 * (HEAD + tables.column.places[feature])

@@ -3,7 +3,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.tree._tables import TargetRecords, TreeTables
+from sapwood.tree._tables import TreeTables
+from sapwood.tree._target_records import TargetRecords
 
 def remove_leaves(
     tables: TreeTables,

@@ -11,7 +11,9 @@ from sapwood.tree._column_tables cimport clear_watch, set_may_split
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport LeafRecord, MemoryRules, NodeRecord
 from sapwood.tree._lock cimport start_writing, stop_writing
-from sapwood.tree._tables cimport TargetRecords, TreeTables, Watchers
+from sapwood.tree._leaves cimport Watchers
+from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport TargetRecords
 
 
 def remove_leaves(
@@ -52,7 +54,7 @@ def remove_leaves(
     cdef double* page = NULL
     cdef double* watch = NULL
     if len(stays) != count or len(numbers) != count or (
-        len(nodes) != tables.node_room or len(leaves) != tables.leaf_room
+        len(nodes) != tables.topology.room or len(leaves) != tables.leaf_room
     ):
         raise IndexError("the tables of leaves that stay are not those of the tree")
     is_below.base[below] = 1
@@ -78,9 +80,9 @@ def remove_leaves(
     if watching:
         clear_watch(tables.columns, watch)
     start_writing(tables.access)
-    tables.node_table, tables.nodes = nodes, <NodeRecord*>&node_bytes[0]
+    tables.node_table, tables.topology.nodes = nodes, <NodeRecord*>&node_bytes[0]
     tables.leaf_table, tables.leaves = leaves, <LeafRecord*>&leaf_bytes[0]
-    tables.node_count = node_count
+    tables.topology.count = node_count
     tables.watchers, tables.store_table, tables.stores = watchers, stores.base, <void***>&stores[0]
     if records is not None:
         tables.use_targets(records)
@@ -151,7 +153,7 @@ cdef class OtherSplits:
             set_may_split(tables.columns, &self.may_split[0])
         memcpy(&tables.memory, &self.memory[0], sizeof(MemoryRules))
         tables.no_splits = self.no_splits
-        tables.measure_at, tables.bound = self.measure_at, self.bound
+        tables.stream.measure_at, tables.stream.bound = self.measure_at, self.bound
         if self.ends_trial:
             tables.end_trial()
         stop_writing(tables.access)

@@ -34,13 +34,13 @@ cdef bint fits_column(
     """Whether all that is known of a column stays within bounds in other units."""
     cdef Py_ssize_t leaf, node, model
     cdef const double* page
-    for node in range(tables.node_count):
+    for node in range(tables.topology.count):
         if is_cut(tables, node, feature):
-            if not fabs(scale * tables.nodes[node].threshold) + fabs(shift) < FARTHEST:
+            if not fabs(scale * tables.topology.nodes[node].threshold) + fabs(shift) < FARTHEST:
                 return False
     for leaf in range(tables.leaf_count):
         for model in range(models_of(tables)):
-            page = model_of(tables.models[leaf], tables.features, tables.separate, model)
+            page = model_of(tables.models[leaf], tables.features, tables.column.separate, model)
             if not (
                 fabs(scale * page[centres_at(tables.features) + feature]) + fabs(shift) < FARTHEST
                 and page[scales_at(tables.features) + feature] / scale < FARTHEST
@@ -80,23 +80,24 @@ cdef inline double* kept_x(
 ) noexcept nogil:
     """The value of a column in a row that is kept while there is no grid: it is after the sums."""
     cdef const Slot* slots = slot_at(
-        <const Slot*>(<const Grid*>page + tables.features), tables.slot_size,
-        tables.slot_starts[feature],
+        <const Slot*>(<const Grid*>page + tables.features), tables.column.slot_size,
+        tables.column.slot_starts[feature],
     )
-    return <double*>slot_at(slots, tables.slot_size + 1, row) + tables.slot_size
+    return <double*>slot_at(slots, tables.column.slot_size + 1, row) + tables.column.slot_size
 
 
 cdef inline Py_ssize_t models_of(TreeTables tables) noexcept nogil:
     """How many models of a leaf have centres and scales of their own."""
     if not tables.linear:
         return 0
-    return tables.targets if tables.separate else 1
+    return tables.targets if tables.column.separate else 1
 
 
 cdef bint fits_target(TreeTables tables, double scale, double shift) noexcept nogil:
     """Whether all that is known of y stays within bounds in other units."""
     cdef Py_ssize_t leaf, term, feature
-    cdef double farthest = fabs(tables.low) if -tables.low > tables.high else fabs(tables.high)
+    cdef double low = tables.stream.low, high = tables.stream.high
+    cdef double farthest = fabs(low) if -low > high else fabs(high)
     if not scale * farthest + fabs(shift) < LARGEST_Y:
         return False
     if tables.linear:
@@ -112,12 +113,13 @@ cdef bint fits_target(TreeTables tables, double scale, double shift) noexcept no
 
 cdef inline bint has_encodings(TreeTables tables, Py_ssize_t feature) noexcept nogil:
     """Whether means of y stand for the values of a feature."""
-    return tables.is_category[feature] or tables.places[feature] >= 0
+    return tables.column.is_category[feature] or tables.column.places[feature] >= 0
 
 
 cdef inline bint is_cut(TreeTables tables, Py_ssize_t node, Py_ssize_t feature) noexcept nogil:
     """Whether a node has a threshold for a feature."""
-    return tables.nodes[node].kind == NUMBER and tables.nodes[node].feature == feature
+    cdef const NodeRecord* record = tables.topology.nodes + node
+    return record.kind == NUMBER and record.feature == feature
 
 
 cdef void rescale_column(
@@ -126,14 +128,16 @@ cdef void rescale_column(
     """Convert all statistics of a column to other units."""
     cdef Py_ssize_t node, leaf, sample
     cdef double* page
-    for node in range(tables.node_count):
+    cdef double* threshold
+    for node in range(tables.topology.count):
         if is_cut(tables, node, feature):
-            tables.nodes[node].threshold = scale * tables.nodes[node].threshold + shift
+            threshold = &tables.topology.nodes[node].threshold
+            threshold[0] = scale * threshold[0] + shift
     rescale_terms(tables, feature, scale, shift)
     for leaf in range(tables.leaf_count):
-        if tables.leaves[leaf].watching and not tables.is_category[feature]:
+        if tables.leaves[leaf].watching and not tables.column.is_category[feature]:
             move_grid(tables, tables.watches[leaf], feature, scale, shift)
-    if tables.trial.leaf >= 0 and not tables.is_category[feature]:
+    if tables.trial.leaf >= 0 and not tables.column.is_category[feature]:
         if tables.trial.feature == feature:
             tables.trial.threshold = scale * tables.trial.threshold + shift
         move_grid(tables, tables.trial_pages[0], feature, scale, shift)
@@ -141,12 +145,12 @@ cdef void rescale_column(
     if has_encodings(tables, feature):
         return
     for sample in range(SAMPLES):
-        page = tables.samples + sample * tables.features + feature
+        page = tables.column.samples + sample * tables.features + feature
         page[0] = scale * page[0] + shift
-    tables.facts[feature].last = scale * tables.facts[feature].last + shift
-    rescale_range(tables.facts + feature, scale, shift)
+    tables.column.facts[feature].last = scale * tables.column.facts[feature].last + shift
+    rescale_range(tables.column.facts + feature, scale, shift)
     coarsen(tables, feature, scale, shift)
-    move_units(tables.units + 1 + feature, scale, shift)
+    move_units(tables.column.units + 1 + feature, scale, shift)
 
 
 cdef void move_units(ColumnUnits* units, double scale, double shift) noexcept nogil:
@@ -169,7 +173,7 @@ cdef void rescale_terms(
     cdef double* page
     for leaf in range(tables.leaf_count):
         for model in range(models_of(tables)):
-            page = model_of(tables.models[leaf], tables.features, tables.separate, model)
+            page = model_of(tables.models[leaf], tables.features, tables.column.separate, model)
             page += centres_at(tables.features) + feature
             if page[tables.features] > 0.0:  # its scale, without which there is no centre
                 page[0] = scale * page[0] + shift
@@ -188,7 +192,7 @@ cdef void coarsen(
     TreeTables tables, Py_ssize_t feature, double scale, double shift
 ) noexcept nogil:
     """Find the grid on which the values of a column lie from now on."""
-    cdef double decimals = tables.facts[feature].decimals
+    cdef double decimals = tables.column.facts[feature].decimals
     if decimals >= NO_GRID:
         return
     while scale < 0.5 and decimals < NO_GRID:
@@ -198,7 +202,7 @@ cdef void coarsen(
         is_on_grid(scale, <int>decimals) and is_on_grid(shift, <int>decimals)
     ):
         decimals += 1.0
-    tables.facts[feature].decimals = decimals
+    tables.column.facts[feature].decimals = decimals
     tables.gridded -= decimals == NO_GRID
 
 
@@ -224,12 +228,12 @@ cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept
     cdef double square = scale * scale
     cdef Py_ssize_t node, leaf, feature, place
     cdef NodeRecord* record
-    tables.first = scale * tables.first + shift
-    tables.low = scale * tables.low + shift
-    tables.high = scale * tables.high + shift
-    tables.usual *= square
-    for node in range(tables.node_count):
-        record = tables.nodes + node
+    tables.stream.first = scale * tables.stream.first + shift
+    tables.stream.low = scale * tables.stream.low + shift
+    tables.stream.high = scale * tables.stream.high + shift
+    tables.stream.usual *= square
+    for node in range(tables.topology.count):
+        record = tables.topology.nodes + node
         record.deviation *= scale
         if record.kind != LEAF:
             record.mean = scale * record.mean + shift
@@ -242,12 +246,12 @@ cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept
             tables.trial.m2[place] *= square
             rescale_sums(tables, tables.trial_pages[place], scale)
     for feature in range(tables.features):
-        tables.facts[feature].cost *= square
-        tables.facts[feature].late_cost *= square
-        if tables.split_encoded and tables.places[feature] >= 0:
+        tables.column.facts[feature].cost *= square
+        tables.column.facts[feature].late_cost *= square
+        if tables.column.split_encoded and tables.column.places[feature] >= 0:
             # Split encodings do not change; only linear models read target encodings.
             rescale_terms(tables, feature, scale, 0.0)
-            tables.encoding_weights[feature] /= scale
+            tables.column.encoding_weights[feature] /= scale
         elif has_encodings(tables, feature):
             rescale_column(tables, feature, scale, 0.0)
     rescale_encodings(tables, scale)
@@ -289,7 +293,7 @@ cdef void rescale_sums(TreeTables tables, double* page, double scale) noexcept n
     cdef KeptRow* kept
     cdef Py_ssize_t feature, slot, count
     for feature in range(tables.features):
-        count = slots_between(tables.slot_starts, feature)
+        count = slots_between(tables.column.slot_starts, feature)
         rescale_slot(slots + count, scale)
         kept = <KeptRow*>slots
         for slot in range(count if grid.inverse > 0.0 else <Py_ssize_t>grid.kept):
@@ -305,17 +309,17 @@ cdef inline void rescale_slot(Slot* slot, double scale) noexcept nogil:
 
 cdef void rescale_encodings(TreeTables tables, double scale) noexcept nogil:
     """Convert target encodings, which are measured from the first y, to other units."""
-    cdef double* many = tables.many_encodings
+    cdef double* many = tables.column.many_encodings
     cdef Py_ssize_t feature, place
-    if tables.has_categories:
+    if tables.column.has_categories:
         for place in range(CATEGORIES * tables.features):
-            tables.levels[2 * place + 1] *= scale
+            tables.column.encodings[2 * place + 1] *= scale
     for feature in range(tables.features):
-        if tables.places[feature] >= 0:
-            for place in range(HEAD + tables.places[feature]):
+        if tables.column.places[feature] >= 0:
+            for place in range(HEAD + tables.column.places[feature]):
                 # Those after the first of the head are squares.
                 many[2 * place + 1] *= scale if place == 0 or place >= HEAD else scale * scale
-            many += 2 * (HEAD + tables.places[feature])
+            many += 2 * (HEAD + tables.column.places[feature])
 
 
 cdef void rescale_pending(PendingPrediction* pending, double scale, double shift) noexcept nogil:

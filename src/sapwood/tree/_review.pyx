@@ -5,6 +5,7 @@ from libc.string cimport memset
 
 from sapwood.observers._rows cimport PROTOTYPE, WEIGHT
 from sapwood.observers._store cimport Store
+from sapwood.tree._stream cimport mean_weight
 from sapwood.tree._target_encoding cimport HEAD, MOST_PRIOR, REPEATS
 from sapwood.tree._model cimport PRIOR
 from sapwood.tree._records cimport (
@@ -95,12 +96,12 @@ cdef Scale scale_of_category(
     cdef const Slot* slots = tables.slots_of(leaf, feature)
     cdef const double* gaps = tables.gaps_of(leaf, feature) + target
     cdef const double* levels = (
-        tables.levels + tables.encoding_doubles * target + 2 * CATEGORIES * feature
+        tables.column.encodings + tables.column.encoding_doubles * target + 2 * CATEGORIES * feature
     )
     cdef Py_ssize_t code
     cdef double weight
     for code in range(CATEGORIES):
-        weight = slot_at(slots, tables.slot_size, code).weight
+        weight = slot_at(slots, tables.column.slot_size, code).weight
         if tables.targets > 1:
             weight -= gaps[tables.targets * code]
         if weight > 0.0:
@@ -116,14 +117,16 @@ cdef Scale scale_of_encodings(
 
     The deviation is that between categories, but at least that of encodings of pure noise.
     """
-    cdef const double* levels = tables.many_encodings + tables.encoding_doubles * target
-    cdef double row_weight = tables.weight / tables.rows if tables.rows > 0.0 else 1.0
+    cdef const double* levels = (
+        tables.column.many_encodings + tables.column.encoding_doubles * target
+    )
+    cdef double row_weight = mean_weight(&tables.stream)
     cdef double between
     cdef Py_ssize_t each
     for each in range(feature):
-        if tables.places[each] >= 0:
-            levels += 2 * (HEAD + tables.places[each])
-    if tables.places[feature] == 0 or levels[4] == 0.0:
+        if tables.column.places[each] >= 0:
+            levels += 2 * (HEAD + tables.column.places[each])
+    if tables.column.places[feature] == 0 or levels[4] == 0.0:
         return Scale(0.0, 0.0, 0.0)
     between = levels[5]
     if levels[2] >= REPEATS * row_weight:
@@ -145,9 +148,9 @@ cdef int find_scale(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t target, Scale* scale
 ) except -1 nogil:
     """Find mean and deviation of what stands for a feature in the models of a target."""
-    if tables.is_category[feature]:
+    if tables.column.is_category[feature]:
         scale[0] = scale_of_category(tables, leaf, feature, target)
-    elif tables.split_encoded and tables.places[feature] >= 0:
+    elif tables.column.split_encoded and tables.column.places[feature] >= 0:
         scale[0] = scale_of_encodings(tables, feature, target)
     elif tables.slots == 0:
         with gil:
@@ -155,7 +158,7 @@ cdef int find_scale(
     else:
         scale[0] = scale_of_slots(
             tables.slots_of(leaf, feature),
-            tables.slot_size,
+            tables.column.slot_size,
             tables.slots,
             tables.grid_of(leaf, feature),
         )
@@ -187,9 +190,9 @@ cdef int review_leaf(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     )
     for feature in range(tables.features):
         if tables.linear:
-            for model in range(tables.targets if tables.separate else 1):
+            for model in range(tables.targets if tables.column.separate else 1):
                 review_scale(tables, leaf, feature, model, rescaling)
-        if tables.slots and not tables.is_category[feature]:
+        if tables.slots and not tables.column.is_category[feature]:
             renew_grid(tables, leaf, feature)
     return 0
 
@@ -199,7 +202,7 @@ cdef int review_scale(
 ) except -1 nogil:
     """Bring a scale up to a leaf's rows: that of a target, if each has its own, or that of all."""
     cdef const double* page = model_of(
-        tables.models[leaf], tables.features, tables.separate, model
+        tables.models[leaf], tables.features, tables.column.separate, model
     )
     cdef Scale scale
     if not rescaling and page[scales_at(tables.features) + feature] != 0.0:
@@ -218,7 +221,7 @@ cdef void renew_grid(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) noe
     """Start a grid again that has much beyond its ends, or all in one slot."""
     cdef Grid* grid = tables.grid_of(leaf, feature)
     cdef Slot* slots = tables.slots_of(leaf, feature)
-    cdef Py_ssize_t size = tables.slot_size, count = tables.slots, slot
+    cdef Py_ssize_t size = tables.column.slot_size, count = tables.slots, slot
     cdef double weight = 0.0, most = 0.0, beyond
     if grid.inverse == 0.0:
         return
@@ -238,7 +241,7 @@ cdef inline double* coefficients_at(
 ) noexcept nogil:
     """Coefficients of one of the targets that share a model page."""
     return coefficients_of(
-        tables.models[leaf], tables.features, tables.separate, model + place
+        tables.models[leaf], tables.features, tables.column.separate, model + place
     )
 
 
@@ -251,7 +254,9 @@ cdef void rescale(
     Where the old ones were useless, the coefficient was too, and is reset; its contribution at the
     new centre is added to the constant.
     """
-    cdef double* page = model_of(tables.models[leaf], tables.features, tables.separate, model)
+    cdef double* page = model_of(
+        tables.models[leaf], tables.features, tables.column.separate, model
+    )
     cdef double* old_centre = page + centres_at(tables.features) + feature
     cdef double* old_scale = page + scales_at(tables.features) + feature
     cdef double stretch, move
@@ -296,13 +301,13 @@ cdef inline double* covariance_of(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t model
 ) noexcept nogil:
     return covariance_at(tables.features) + model_of(
-        tables.models[leaf], tables.features, tables.separate, model
+        tables.models[leaf], tables.features, tables.column.separate, model
     )
 
 
 cdef inline Py_ssize_t targets_that_share(TreeTables tables) noexcept nogil:
     """How many targets share a covariance."""
-    return 1 if tables.separate else tables.targets
+    return 1 if tables.column.separate else tables.targets
 
 
 cdef bint constant_stays_credible(

@@ -7,7 +7,8 @@ from sapwood.corrector._pending cimport PendingPredictions
 from sapwood.rows._dict_row cimport FeatureTable, Gaps
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._column_tables cimport Columns
-from sapwood.tree._tables cimport TargetRecords, TreeTables
+from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport TargetRecords
 
 cdef class TreeMigration:
     cdef TreeTables tables

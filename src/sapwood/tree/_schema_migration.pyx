@@ -19,14 +19,15 @@ from sapwood.tree._records cimport (
     CATEGORIES, CATEGORY, LISTED, NUMBER, RATES, SQUARE_TERMS, NodeRecord, centres_at,
     covariance_at, scales_at, terms_of,
 )
-from sapwood.tree._tables cimport TreeTables, Watchers, set_fresh_models
+from sapwood.tree._leaves cimport Watchers
+from sapwood.tree._tables cimport TreeTables, set_fresh_models
 from sapwood.tree._target_records cimport coefficients_of, model_of, models_size
 from sapwood.tree._watch cimport Grid, Slot, slot_at
 
 from sapwood.corrector._layer import fresh_layer
 from sapwood.rows.column import UNKNOWN
 from sapwood.tree._column_tables import are_separate, encoding_rows, encoding_table_rows
-from sapwood.tree._tables import fresh_targets
+from sapwood.tree._target_records import fresh_targets
 
 
 cdef class TreeMigration:
@@ -70,11 +71,11 @@ cdef class TreeMigration:
         self.stops = stopping.view(np.uint8)
         if len(self.stops) != tables.leaf_count:
             raise ValueError("there is not one entry for each leaf")
-        if targets != tables.targets and tables.rows > 0.0:
+        if targets != tables.targets and tables.stream.rows > 0.0:
             raise ValueError("a tree that has learned cannot have another number of targets")
         self.changes_layout = targets != tables.targets or not np.array_equal(
             is_category, old.is_category
-        ) or tables.separate != are_separate(is_category, places, targets)
+        ) or tables.column.separate != are_separate(is_category, places, targets)
         if not self.changes_layout and np.array_equal(places, old.place_table):
             return
         self.columns = Columns(
@@ -90,16 +91,17 @@ cdef class TreeMigration:
             # A feature that becomes a high-cardinality category is split in another way than on
             # trial.
             self.ends_trial |= (
-                self.columns.kinds[tables.trial.feature] != old.kinds[tables.trial.feature]
+                self.columns.view.is_category[tables.trial.feature]
+                != old.view.is_category[tables.trial.feature]
             )
         if targets != tables.targets:
-            self.records = fresh_targets(targets, tables.leaf_room, tables.node_room)
+            self.records = fresh_targets(targets, tables.leaf_room, tables.topology.room)
             if tables.tracking:
                 layer = np.tile(fresh_layer(), targets)
                 self.layer_table, self.layer = layer.base, <LayerState*>&layer[0]
                 self.pending = pending
         self.model_table = Pages(
-            models_size(self.columns.features, targets, self.columns.separate)
+            models_size(self.columns.features, targets, self.columns.view.separate)
             if tables.linear
             else 0,
             tables.leaf_room,
@@ -152,18 +154,18 @@ cdef class TreeMigration:
         """
         cdef TreeTables tables = self.tables
         cdef Py_ssize_t old = tables.features, new = self.columns.features, target
-        set_fresh_models(new, self.columns.targets, self.columns.separate, page)
+        set_fresh_models(new, self.columns.targets, self.columns.view.separate, page)
         for target in range(tables.targets):
-            if target == 0 or self.columns.separate:
+            if target == 0 or self.columns.view.separate:
                 copy_model(
-                    model_of(source, old, tables.separate, target),
+                    model_of(source, old, tables.column.separate, target),
                     old,
-                    model_of(page, new, self.columns.separate, target),
+                    model_of(page, new, self.columns.view.separate, target),
                     new,
                 )
             memcpy(
-                coefficients_of(page, new, self.columns.separate, target),
-                coefficients_of(source, old, tables.separate, target),
+                coefficients_of(page, new, self.columns.view.separate, target),
+                coefficients_of(source, old, tables.column.separate, target),
                 RATES * (old + 1) * sizeof(double),
             )
 
@@ -228,8 +230,8 @@ cdef class TreeMigration:
         tables.name_bytes = self.name_bytes
         if tables.slots == 0 and tables.memory.max_bytes and is_fuller:
             # There is room for one row more, but less than was known when that was set.
-            tables.measure_at = tables.rows + 1.0
-            tables.bound = used_bytes(tables) + promised_bytes(tables)
+            tables.stream.measure_at = tables.stream.rows + 1.0
+            tables.stream.bound = used_bytes(tables) + promised_bytes(tables)
 
 
 def target_encodings_for(Columns old not None, places, Py_ssize_t targets):
@@ -298,13 +300,13 @@ cdef void list_codes(TreeTables tables) noexcept nogil:
     """
     cdef Py_ssize_t node
     cdef NodeRecord* split
-    if not tables.has_encoded:
+    if not tables.column.has_encoded:
         return
-    for node in range(tables.node_count):
-        split = tables.nodes + node
-        if split.kind == CATEGORY and tables.places[split.feature] >= 0:
+    for node in range(tables.topology.count):
+        split = tables.topology.nodes + node
+        if split.kind == CATEGORY and tables.column.places[split.feature] >= 0:
             split.kind = LISTED
-        if split.kind == LISTED and tables.places[split.feature] == 0:
+        if split.kind == LISTED and tables.column.places[split.feature] == 0:
             split.kind, split.subset = NUMBER, 0
 
 
@@ -338,18 +340,18 @@ cdef void copy_watch(
     if old.targets != new.targets:
         return
     for feature in range(old.features):
-        old_start, new_start = old.slot_starts[feature], new.slot_starts[feature]
-        count = old.slot_starts[feature + 1] - old_start
-        if old.kinds[feature] == new.kinds[feature]:
+        old_start, new_start = old.view.slot_starts[feature], new.view.slot_starts[feature]
+        count = old.view.slot_starts[feature + 1] - old_start
+        if old.view.is_category[feature] == new.view.is_category[feature]:
             (<Grid*>target)[feature] = (<const Grid*>source)[feature]
         else:  # it was missing so far, or becomes a high-cardinality category
             old_start += count - 1
-            new_start = new.slot_starts[feature + 1] - 1
+            new_start = new.view.slot_starts[feature + 1] - 1
             count = 1
         memcpy(
-            slot_at(after, new.slot_size, new_start),
-            slot_at(before, old.slot_size, old_start),
-            count * old.slot_size * sizeof(double),
+            slot_at(after, new.view.slot_size, new_start),
+            slot_at(before, old.view.slot_size, old_start),
+            count * old.view.slot_size * sizeof(double),
         )
         if old.targets > 1:
             memcpy(
@@ -361,7 +363,9 @@ cdef void copy_watch(
 
 cdef inline double* gaps_at(const Slot* slots, Columns columns) noexcept nogil:
     """Where the weights that are missing in slots are, in a page whose slots start here."""
-    return <double*>slot_at(slots, columns.slot_size, columns.slot_starts[columns.features])
+    return <double*>slot_at(
+        slots, columns.view.slot_size, columns.view.slot_starts[columns.features]
+    )
 
 
 cdef class SchemaMigration:

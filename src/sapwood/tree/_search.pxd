@@ -33,11 +33,11 @@ cdef inline Slots slots_on(TreeTables tables, double* page, Py_ssize_t feature) 
     slots.at = <const double*>(<Grid*>page + tables.features)
     slots.gaps = slots.places = NULL
     if tables.targets > 1:
-        slots.gaps = slots.at + tables.slot_size * tables.slot_starts[tables.features]
-        slots.gaps += tables.targets * tables.slot_starts[feature]
-    slots.at += tables.slot_size * tables.slot_starts[feature]
-    slots.size = tables.slot_size
-    slots.count = slots_between(tables.slot_starts, feature)
+        slots.gaps = slots.at + tables.column.slot_size * tables.column.slot_starts[tables.features]
+        slots.gaps += tables.targets * tables.column.slot_starts[feature]
+    slots.at += tables.column.slot_size * tables.column.slot_starts[feature]
+    slots.size = tables.column.slot_size
+    slots.count = slots_between(tables.column.slot_starts, feature)
     return slots
 
 

@@ -25,7 +25,8 @@ from sapwood.tree._cuts cimport (
 from sapwood.tree._facts cimport round_cut
 from sapwood.tree._prediction cimport part_of, rows_of
 from sapwood.tree._records cimport TargetPart
-from sapwood.tree._tables cimport TreeTables, Watchers
+from sapwood.tree._leaves cimport Watchers
+from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._target_records cimport TargetStream, sums_in
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
 
@@ -42,7 +43,7 @@ cdef double unit_of(TreeTables tables, Py_ssize_t target) noexcept nogil:
     cdef const TargetStream* stream
     if tables.targets == 1:
         return 1.0
-    stream = tables.target_streams + target
+    stream = tables.of_targets.streams + target
     if not stream.m2 > LEAST_VARIANCE * stream.weight:
         return 0.0
     return stream.weight / stream.m2 if tables.growth.merit_unit < ONE else 1.0
@@ -62,11 +63,13 @@ cdef TargetSums* begin_search(TreeTables tables, TargetSums* one) noexcept nogil
     cdef TargetSums* sums = one
     cdef Py_ssize_t target, known = known_targets(tables)
     if tables.targets > 1:
-        sums = sums_in(tables.scratch, tables.features, tables.targets, tables.separate)
+        sums = sums_in(
+            tables.column.scratch, tables.features, tables.targets, tables.column.separate
+        )
     memset(sums, 0, tables.targets * sizeof(TargetSums))
     for target in range(tables.targets):
         sums[target].unit = unit_of(tables, target) / known
-        sums[target].is_whole = rows_of(tables, tables.targets, target) == tables.rows
+        sums[target].is_whole = rows_of(tables, tables.targets, target) == tables.stream.rows
     return sums
 
 
@@ -142,11 +145,12 @@ cdef int cut_feature(
     for measure in range(MEASURES):
         cuts[measure] = Cut(0.0, -1, 0)
     if is_of_classes(tables):
-        if tables.is_category[feature] or tables.grid_of(leaf, feature).inverse > 0.0:
+        if tables.column.is_category[feature] or tables.grid_of(leaf, feature).inverse > 0.0:
             present = cut_classes(
-                tables, leaf, &slots, sums, min_share, tables.is_category[feature], &cuts[TARGET]
+                tables, leaf, &slots, sums, min_share, tables.column.is_category[feature],
+                &cuts[TARGET],
             )
-    elif tables.is_category[feature]:
+    elif tables.column.is_category[feature]:
         present = search_category(&slots, targets, sums, min_share, TARGET, &cuts[TARGET])
         if tables.linear:
             search_category(&slots, targets, sums, min_share, STEP, &cuts[STEP])
@@ -262,7 +266,7 @@ cdef int find_best_cuts(
     for measure in range(MEASURES):
         best[measure] = BestCut(0.0, 0.0, -1, -1, 0)
     for feature in range(tables.features):
-        if tables.may_split[feature]:
+        if tables.column.may_split[feature]:
             cut_feature(tables, leaf, feature, min_share, sums, cuts)
             rank_cuts(tables, leaf, cuts, feature, best)
     return 0
@@ -282,7 +286,7 @@ cdef void sum_sides(
     """Sum up for a target what lies on the sides of a cut of slots, and where it is missing."""
     cdef Slots own = slots_in(tables, leaf, cut.feature)
     cdef const double* each
-    cdef bint by_category = tables.is_category[cut.feature], goes_right
+    cdef bint by_category = tables.column.is_category[cut.feature], goes_right
     cdef double gap = 0.0, missing = 0.0
     cdef Py_ssize_t slot
     memset(sides, 0, sizeof(Sides))
@@ -312,7 +316,7 @@ cdef int find_sides(
     cdef Slots slots = slots_in(tables, leaf, cut.feature)
     cdef Elements elements
     elements.slots = NULL
-    if not tables.is_category[cut.feature] and tables.slots == 0:
+    if not tables.column.is_category[cut.feature] and tables.slots == 0:
         with gil:
             elements = elements_of(store_of(tables, leaf, cut.feature))
         slots = slots_of_elements(&elements)
@@ -355,11 +359,11 @@ cdef int find_threshold(
     """Where a number is cut after a slot or an element; 0 for a category."""
     cdef const Grid* grid = tables.grid_of(leaf, feature)
     threshold[0] = 0.0
-    if tables.slots and not tables.is_category[feature]:
+    if tables.slots and not tables.column.is_category[feature]:
         threshold[0] = round_cut(
-            slot_border(grid, place + 1), tables.facts[feature].decimals
+            slot_border(grid, place + 1), tables.column.facts[feature].decimals
         )
-    elif not tables.is_category[feature]:
+    elif not tables.column.is_category[feature]:
         with gil:
             threshold[0] = threshold_of_observer(tables, leaf, feature, place)
     return 0

@@ -21,16 +21,16 @@ cdef inline void find_slots(
     """Find the slot of each feature, NULL where there is none yet, and let it be fetched."""
     cdef const Grid* grid = <Grid*>tables.watches[leaf]
     cdef Slot* slots = <Slot*>(grid + tables.features)
-    cdef Slot** found = tables.found
+    cdef Slot** found = tables.column.found
     cdef Py_ssize_t feature, line, count, size = slot_doubles(targets)
-    if not tables.has_categories:
+    if not tables.column.has_categories:
         find_slots_of_numbers(
             <const double*>grid, row, tables.features, tables.slots, size, <double*>slots,
             <double**>found,
         )
     for feature in range(tables.features):
-        if tables.has_categories:
-            count = slots_between(tables.slot_starts, feature)
+        if tables.column.has_categories:
+            count = slots_between(tables.column.slot_starts, feature)
             found[feature] = <Slot*>slot_in(
                 <const double*>(grid + feature), row[feature], count, size, <double*>slots
             )
@@ -50,7 +50,7 @@ cdef inline void watch_row(
     What is added is the weight, then y and residual of each target, which are weighted here.
     """
     cdef Py_ssize_t feature, place, size = slot_doubles(targets)
-    cdef Slot** found = tables.found
+    cdef Slot** found = tables.column.found
     cdef double* slot
     cdef double w = added[0], target, residual
     if tables.slots == 0:
@@ -78,7 +78,7 @@ cdef inline void observe_row(
     room."""
     cdef Py_ssize_t feature
     for feature in range(tables.features):
-        if tables.found[feature] == NULL:
+        if tables.column.found[feature] == NULL:
             (<Store>tables.stores[leaf][feature]).take_one(row[feature], both, w)
 
 
@@ -148,8 +148,8 @@ cdef inline void use_kept(
     cdef double* each
     cdef bint is_constant = True
     if targets > 1:
-        rows = slot_doubles(targets) + tables.scratch + row_doubles(
-            tables.features, targets, tables.separate
+        rows = slot_doubles(targets) + tables.column.scratch + row_doubles(
+            tables.features, targets, tables.column.separate
         )
     for row in range(enough):
         each = rows + width * row

@@ -24,7 +24,8 @@ from sapwood.tree._prediction cimport (
 from sapwood.tree._search cimport (
     BestCut, Sides, find_missing_side, find_sides, find_threshold, slots_in, sum_sides, unit_of,
 )
-from sapwood.tree._tables cimport TreeTables, Watchers
+from sapwood.tree._leaves cimport Watchers
+from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._target_records cimport TargetNode, coefficients_of, model_of
 from sapwood.tree._watch cimport Grid, Slot, lay_over, slot_at, slot_border
 
@@ -67,7 +68,7 @@ cdef int split_leaf(
     find_threshold(tables, leaf, cut.feature, cut.place, &threshold)
     find_missing_side(tables, leaf, cut, measure == TARGET, &missing_left)
     find_sides(tables, leaf, cut, 0, &sides)
-    if tables.is_category[cut.feature] and missing_left:
+    if tables.column.is_category[cut.feature] and missing_left:
         subset |= ~sides.seen
     if tables.slots == 0:
         with gil:
@@ -116,7 +117,7 @@ cdef void divide(
     uint64_t subset, bint missing_left, Sides* sides,
 ) noexcept nogil:
     """Change all tables for a split; the sides are those of the first target."""
-    cdef Py_ssize_t right = tables.leaf_count, node = tables.node_count, target
+    cdef Py_ssize_t right = tables.leaf_count, node = tables.topology.count, target
     cdef Py_ssize_t parent = tables.leaves[leaf].node
     cdef double weight = tables.leaves[leaf].weight
     cdef Slots slots = slots_in(tables, leaf, cut.feature)
@@ -126,7 +127,7 @@ cdef void divide(
     tables.watch_table.put(right, tables.spare_watch)
     tables.spare_watch = NULL
     tables.leaves[right].watching = True
-    tables.node_count, tables.leaf_count = node + 2, right + 1
+    tables.topology.count, tables.leaf_count = node + 2, right + 1
     split_node(tables, parent, cut, threshold, subset, missing_left)
     if tables.linear:
         become_less_sure(tables, leaf)
@@ -138,13 +139,13 @@ cdef void divide(
     start_node(tables, parent, leaf, node, sides.left_rows)
     start_node(tables, parent, right, node + 1, sides.right_rows)
     # A leaf's node holds the weight of the rows that it inherited; their mean is its origin.
-    weight += tables.nodes[parent].weight
+    weight += tables.topology.nodes[parent].weight
     for target in range(tables.targets):
         if target > 0:
             sum_sides(tables, leaf, cut, &slots, target, sides)
         divide_target(tables, leaf, right, cut, measure, node, target, sides)
-    tables.nodes[parent].weight = weight
-    tables.nodes[parent].gain = tables.leaves[leaf].weight * min(cut.merit, LARGEST_MERIT)
+    tables.topology.nodes[parent].weight = weight
+    tables.topology.nodes[parent].gain = tables.leaves[leaf].weight * min(cut.merit, LARGEST_MERIT)
     start_leaf(tables, leaf, node)
     start_leaf(tables, right, node + 1)
     divide_watch(tables, leaf, right, cut.feature, cut.place)
@@ -155,9 +156,9 @@ cdef void split_node(
     bint missing_left,
 ) noexcept nogil:
     """Turn the node of a leaf into a split; its children are the last two nodes."""
-    cdef NodeRecord* node = tables.nodes + at
-    node.kind = CATEGORY if tables.is_category[cut.feature] else NUMBER
-    node.feature, node.child = <int>cut.feature, <int>(tables.node_count - 2)
+    cdef NodeRecord* node = tables.topology.nodes + at
+    node.kind = CATEGORY if tables.column.is_category[cut.feature] else NUMBER
+    node.feature, node.child = <int>cut.feature, <int>(tables.topology.count - 2)
     node.missing_left, node.threshold, node.subset = missing_left, threshold, subset
 
 
@@ -165,11 +166,11 @@ cdef void start_node(
     TreeTables tables, Py_ssize_t parent, Py_ssize_t leaf, Py_ssize_t at, double weight
 ) noexcept nogil:
     """Write the node of a child, which inherits rows of so much weight."""
-    cdef NodeRecord* node = tables.nodes + at
+    cdef NodeRecord* node = tables.topology.nodes + at
     memset(node, 0, sizeof(NodeRecord))
     node.kind, node.child, node.parent = LEAF, <int>leaf, <int>parent
     node.weight = weight
-    node.depth = tables.nodes[parent].depth + 1
+    node.depth = tables.topology.nodes[parent].depth + 1
 
 
 cdef void start_leaf(TreeTables tables, Py_ssize_t leaf, Py_ssize_t at) noexcept nogil:
@@ -178,7 +179,7 @@ cdef void start_leaf(TreeTables tables, Py_ssize_t leaf, Py_ssize_t at) noexcept
     child.node = <int>at
     child.rows = child.weight = 0.0
     child.due = child.review = tables.growth.grace_period
-    child.born = tables.weight
+    child.born = tables.stream.weight
 
 
 cdef void divide_target(
@@ -192,7 +193,7 @@ cdef void divide_target(
     """
     cdef TargetPart parent = part_of(tables, tables.targets, leaf, target)[0]
     cdef double weight = leaf_weight_of(tables, tables.targets, leaf, target)
-    cdef TargetNode* own = target_node(tables, tables.nodes[node].parent, target)
+    cdef TargetNode* own = target_node(tables, tables.topology.nodes[node].parent, target)
     own.weight += weight
     own.mean = parent.origin
     own.deviation = 0.0
@@ -213,7 +214,7 @@ cdef double gain_of(
     cdef TargetSums sums
     cdef double gap = 0.0
     cdef Py_ssize_t slot
-    cdef bint goes_left, by_category = tables.is_category[cut.feature]
+    cdef bint goes_left, by_category = tables.column.is_category[cut.feature]
     memset(&sums, 0, sizeof(TargetSums))
     for slot in range(slots.count):
         goes_left = (cut.subset >> slot) & 1 if by_category else slot <= cut.place
@@ -261,7 +262,7 @@ cdef void start_target(
     child.origin += side.target / side.weight
     child.mean, child.mean_weight = 0.0, min(side.weight, MOST_INHERITED)
     shift = (side.residual - side.target) / side.weight
-    if rows_of(tables, tables.targets, target) < tables.rows:
+    if rows_of(tables, tables.targets, target) < tables.stream.rows:
         # What is missing may round what is there: but a mean is within the range.
         origin = child.origin
         child.origin = max(origin, lowest_of(tables, tables.targets, target))
@@ -269,7 +270,7 @@ cdef void start_target(
         shift += origin - child.origin
     if tables.linear:
         coefficients = coefficients_of(
-            tables.models[leaf], tables.features, tables.separate, target
+            tables.models[leaf], tables.features, tables.column.separate, target
         )
         for rate in range(RATES):
             coefficients[rate] += shift
@@ -279,8 +280,8 @@ cdef void become_less_sure(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     """Let the coefficients of a leaf be as uncertain as those of its children."""
     cdef double* page
     cdef Py_ssize_t model
-    for model in range(tables.targets if tables.separate else 1):
-        page = model_of(tables.models[leaf], tables.features, tables.separate, model)
+    for model in range(tables.targets if tables.column.separate else 1):
+        page = model_of(tables.models[leaf], tables.features, tables.column.separate, model)
         inflate(page + covariance_at(tables.features), terms_of(tables.features))
 
 
@@ -307,7 +308,7 @@ cdef void divide_watch(
     cdef Grid grid
     cdef Py_ssize_t feature, last = tables.slots - 1
     for feature in range(tables.features):
-        if tables.is_category[feature]:
+        if tables.column.is_category[feature]:
             continue
         grid = grids[feature]
         grids[feature] = Grid(0.0, 0.0, 0.0, 0.0)
@@ -336,8 +337,8 @@ cdef void lay_over_slots(
     Py_ssize_t last,
 ) noexcept nogil:
     """Lay a grid over those of some slots that have rows."""
-    while first < last and slot_at(slots, tables.slot_size, first).weight == 0.0:
+    while first < last and slot_at(slots, tables.column.slot_size, first).weight == 0.0:
         first += 1
-    while last > first and slot_at(slots, tables.slot_size, last).weight == 0.0:
+    while last > first and slot_at(slots, tables.column.slot_size, last).weight == 0.0:
         last -= 1
     lay_over(child, slot_border(grid, first), slot_border(grid, last + 1), tables.slots)

@@ -40,18 +40,18 @@ cdef void update_split_encodings(
 ) noexcept nogil:
     """Update the split encodings of a row's categories, whose target encodings have learned its y.
     """
-    cdef double* encodings = tables.split_encodings
+    cdef double* encodings = tables.column.split_encodings
     cdef double* weights
     cdef Encoded own = Encoded(
-        tables.many_encodings, tables.encoding_doubles, 0, tables.targets, row_weight
+        tables.column.many_encodings, tables.column.encoding_doubles, 0, tables.targets, row_weight
     )
     cdef Py_ssize_t feature, place
     cdef double code
     for feature in range(tables.features):
-        own.places = tables.places[feature]
+        own.places = tables.column.places[feature]
         if own.places < 0:
             continue
-        weights = tables.encoding_weights + tables.targets * feature
+        weights = tables.column.encoding_weights + tables.targets * feature
         code = row[-1 - feature]
         if not is_chosen(weights, own.targets):
             if own.targets > 1 and is_enough(&own):
@@ -119,7 +119,7 @@ cdef double split_encoding_for(
 
 cdef void choose_weights(TreeTables tables, const Encoded* own, double* weights) noexcept nogil:
     """Compute the first principal component of the target encodings, in the units of merits."""
-    cdef double* moved = tables.encoding_weights + tables.targets * tables.features
+    cdef double* moved = tables.column.encoding_weights + tables.targets * tables.features
     cdef Py_ssize_t target, _step, lead = 0
     cdef double most = 0.0, norm
     # From the target that categories explain most of, with the signs of its covariances.

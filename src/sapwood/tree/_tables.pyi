@@ -7,60 +7,37 @@ from numpy.typing import NDArray
 from sapwood.corrector._pending import PendingPredictions
 from sapwood.observers.base import TableObserver
 from sapwood.tree._column_tables import Columns
+from sapwood.tree._leaves import Leaves
+from sapwood.tree._target_records import TargetRecords
 from sapwood.tree.leaf_observers import LeafObservers
 from sapwood.validation import Label
 
 T = TypeVar("T")
 
 def most_kept_rows(slots: int) -> int: ...
-def table_room(rows: int) -> int: ...
-def lengthened(table: NDArray[Any], rows: int) -> NDArray[Any]: ...
-def fresh_targets(targets: int, leaf_room: int, node_room: int) -> TargetRecords: ...
 
-class TargetRecords:
-    streams: NDArray[Any]
-    leaves: NDArray[Any]
-    nodes: NDArray[Any]
-    trials: NDArray[Any]
-    def __init__(
-        self,
-        streams: NDArray[Any],
-        leaves: NDArray[Any],
-        nodes: NDArray[Any],
-        trials: NDArray[Any],
-    ) -> None: ...
-
-class TreeTables:
+class TreeTables(Leaves):
     features: int
     slots: int
     targets: int
-    linear: bool
     averaging: bool
     tracking: bool
     node_count: int
-    leaf_count: int
     undecided: int
     weight: float
     rows: float
     first: float
+    stream: dict[str, float]
+    target_records: TargetRecords
     low: float
     high: float
-    usual: float
-    ranked_at: float
-    measure_at: float
-    bound: float
     name_bytes: int
     node_table: NDArray[Any]
-    leaf_table: NDArray[Any]
     layer_table: NDArray[np.float64]
     unit_detection_table: NDArray[Any]
     change_table: NDArray[Any]
     watching_units: bool
     pending: PendingPredictions | None
-    target_stream_table: NDArray[Any]
-    target_leaf_table: NDArray[Any]
-    target_node_table: NDArray[Any]
-    target_trial_table: NDArray[Any]
     observing: LeafObservers
     no_splits: tuple[Label, ...]
     columns: Columns
@@ -93,14 +70,6 @@ class TreeTables:
     def trial_table(self) -> tuple[NDArray[Any], NDArray[np.float64]]: ...
     def set_trial(self, record: NDArray[Any], pages: NDArray[np.float64]) -> None: ...
     def fresh_observers(self) -> list[TableObserver] | None: ...
-    def model_page(self, leaf: int) -> Any: ...
-    def watch_page(self, leaf: int) -> Any: ...
-    @property
-    def model_pages(self) -> list[Any]: ...
-    @property
-    def watch_pages(self) -> list[Any]: ...
-    @property
-    def observers(self) -> list[list[TableObserver] | None]: ...
     def set_layer(self, layer: NDArray[np.float64]) -> None: ...
     def set_unit_detection(self, detection: NDArray[Any], changes: NDArray[Any]) -> None: ...
     def stop_watching_units(self) -> None: ...
@@ -126,20 +95,9 @@ class TreeTables:
         records: TargetRecords | None = None,
         pending: PendingPredictions | None = None,
     ) -> None: ...
-    def set_leaf(
-        self,
-        leaf: int,
-        model: NDArray[np.float64] | None,
-        watch: NDArray[np.float64] | None,
-        observers: list[TableObserver] | None = None,
-    ) -> None: ...
     def sizes_for(
         self, is_category: NDArray[np.bool_], places: NDArray[np.intp], targets: int
     ) -> tuple[int, int, int]: ...
-    @property
-    def model_doubles(self) -> int: ...
-    @property
-    def watch_doubles(self) -> int: ...
     def page_parts(self) -> tuple[int, int, int, int]: ...
     def slot_start(self, feature: int) -> int: ...
     def gap_start(self, feature: int) -> int: ...

@@ -1,4 +1,19 @@
-"""The tables of a tree, and who may read or change them."""
+"""The tables of a tree: one object or struct for each of their jobs.
+
+| job | part |
+| --- | --- |
+| leaves: records, pages, observers | `Leaves`, which `TreeTables` extends |
+| topology: from a row to its leaf | `topology` |
+| columns: statistics, encodings, buffers | `columns`, `column` |
+| several targets | `target_records`, `of_targets` |
+| statistics of all rows | `stream` |
+| pending predictions, error correction | `pending`, `layer` |
+| changes of units | `units` |
+| threads | `access` |
+
+Where two names are given, the first owns the memory, and the second is its view: a struct of
+pointers that kernels read without a detour.
+"""
 
 import numpy as np
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
@@ -9,15 +24,18 @@ from libc.string cimport memcpy, memset
 from sapwood.corrector._layer cimport layer_rules
 from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._facts cimport NO_GRID, ColumnFacts
+from sapwood.tree._lock cimport ModelLock, begin_learning, end_learning
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
+    CATEGORIES, SQUARE_TERMS, LeafRecord, NodeRecord, centres_at, covariance_at, model_size,
+    scales_at, terms_of,
 )
-from sapwood.tree._lock cimport ModelLock, end_learning, begin_learning
+from sapwood.tree._stream cimport StreamStatistics, mean_weight
 from sapwood.tree._target_records cimport (
-    gap_doubles, model_of, models_size, slot_doubles,
+    TargetRecords, gap_doubles, model_of, models_size, slot_doubles,
 )
+from sapwood.tree._topology cimport Topology
 from sapwood.tree._units cimport (
     BEYOND, MOST_CHANGES, ColumnUnits, UnitChange, UnitDetection,
 )
@@ -25,15 +43,12 @@ from sapwood.tree._watch cimport most_kept, slot_at
 
 from sapwood.corrector._layer import fresh_layer
 from sapwood.tree._column_tables import GRID_DOUBLES, are_separate, encoding_table_rows
+from sapwood.tree._leaves import lengthened, longer, table_room
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     FACTS_RECORD,
     LEAF_RECORD,
     NODE_RECORD,
-    TARGET_LEAF,
-    TARGET_NODE,
-    TARGET_STREAM,
-    TARGET_TRIAL,
     TRIAL_RECORD,
     UNITS_RECORD,
     UNIT_DETECTION_RECORD,
@@ -43,11 +58,6 @@ from sapwood.tree.layout import (
 def most_kept_rows(Py_ssize_t slots):
     """Return how many rows a leaf keeps before it lays the grid of a number."""
     return most_kept(slots)
-
-
-def table_room(Py_ssize_t rows):
-    """Return how many rows a table should have room for that needs so many."""
-    return max(16, rows + rows // 2)
 
 
 cdef void set_fresh_models(
@@ -64,65 +74,7 @@ cdef void set_fresh_models(
             )
 
 
-cdef class Watchers:
-    """The observers of a leaf.
-
-    Parameters
-    ----------
-    observers : list
-        One per feature.
-    """
-
-    def __init__(self, list observers not None):
-        cdef Py_ssize_t place
-        cdef Py_ssize_t[::1] addresses = np.zeros(len(observers) + 1, np.intp)
-        for place in range(len(observers)):
-            addresses[place] = <Py_ssize_t><void*>observers[place]._store
-        self.observers, self.addresses = observers, addresses.base
-        self.stores = <void**>&addresses[0]
-
-
-cdef class TargetRecords:
-    """What a tree of several targets knows of each of them.
-
-    Parameters
-    ----------
-    streams, leaves, nodes, trials : structured arrays
-        As TARGET_STREAM, TARGET_LEAF, TARGET_NODE and TARGET_TRIAL of `sapwood.tree.layout`: a row
-        for each target; for each target of each leaf, one leaf after the other; so for nodes; and
-        a row for each target, of the split on trial.
-    """
-
-    def __init__(self, streams, leaves, nodes, trials):
-        cdef unsigned char[::1] stream_bytes = streams.view(np.uint8)
-        cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
-        cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
-        cdef unsigned char[::1] trial_bytes = trials.view(np.uint8)
-        if (
-            streams.itemsize != sizeof(TargetStream)
-            or leaves.itemsize != sizeof(TargetLeaf)
-            or nodes.itemsize != sizeof(TargetNode)
-            or trials.itemsize != sizeof(TargetTrial)
-        ):
-            raise RuntimeError("the records of kernels and tables differ")
-        self.streams, self.leaves, self.nodes, self.trials = streams, leaves, nodes, trials
-        self.trial_records = <TargetTrial*>&trial_bytes[0]
-        self.stream_records = <TargetStream*>&stream_bytes[0]
-        self.leaf_records = <TargetLeaf*>&leaf_bytes[0]
-        self.node_records = <TargetNode*>&node_bytes[0]
-
-
-def fresh_targets(Py_ssize_t targets, Py_ssize_t leaf_room, Py_ssize_t node_room):
-    """Return records of several targets that know nothing."""
-    return TargetRecords(
-        np.zeros(targets, TARGET_STREAM),
-        np.zeros(targets * leaf_room, TARGET_LEAF),
-        np.zeros(targets * node_room, TARGET_NODE),
-        np.zeros(targets, TARGET_TRIAL),
-    )
-
-
-cdef class TreeTables:
+cdef class TreeTables(Leaves):
     """The tables of one tree, which has one leaf at first, and no feature.
 
     Parameters
@@ -169,7 +121,7 @@ cdef class TreeTables:
         self.set_rules(growth, memory)
         self.layer_rules = layer_rules()
         self.set_layer(fresh_layer() if self.tracking else np.zeros(0))
-        self.watching_units = self.slots > 0
+        self.units.is_on = self.slots > 0
         self.set_unit_detection(
             np.zeros(1, UNIT_DETECTION_RECORD), np.zeros(MOST_CHANGES, CHANGE_RECORD)
         )
@@ -180,7 +132,7 @@ cdef class TreeTables:
             1,
             1,
         )
-        self.nodes[0].parent = -1
+        self.topology.nodes[0].parent = -1
         model = np.zeros(model_size(0))
         cdef double[::1] view = model
         set_fresh_models(0, 1, False, &view[0])
@@ -188,7 +140,6 @@ cdef class TreeTables:
         self.restart_statistics(0, self.growth.first_review)
 
     def __dealloc__(self):
-        self.drop_spares()
         self.end_trial()
         PyMem_RawFree(self.ranking)
 
@@ -244,13 +195,13 @@ cdef class TreeTables:
         ):
             raise ValueError("the unit change has another size than it should")
         self.unit_detection_table, self.change_table = detection, changes
-        self.detection = <UnitDetection*>&detection_bytes[0]
-        self.changes = <UnitChange*>&change_bytes[0]
-        self.alert = self.detection.alert > 0.0
+        self.units.detection = <UnitDetection*>&detection_bytes[0]
+        self.units.changes = <UnitChange*>&change_bytes[0]
+        self.units.alert = self.units.detection.alert > 0.0
 
     def stop_watching_units(self):
         """Follow no change of units from now on, nor one that has begun."""
-        self.watching_units = self.alert = self.holding = False
+        self.units.is_on = self.units.alert = self.units.hiding = False
         self.columns.unit_table["state"] = 0.0
         self.unit_detection_table["phase"] = self.unit_detection_table["stirred"] = 0.0
 
@@ -259,10 +210,45 @@ cdef class TreeTables:
         double ranked_at, double measure_at, double bound,
     ):
         """Restore what the tree knows of all rows, and of its memory."""
-        self.rows, self.weight = rows, weight
-        self.first, self.low, self.high, self.usual = first, low, high, usual
-        self.ranked_at, self.measure_at, self.bound = ranked_at, measure_at, bound
-        self.next_sample = 0.0  # looked for with the next row
+        self.stream = StreamStatistics(
+            rows, weight, first, low, high, usual, ranked_at, measure_at, bound,
+            next_sample=0.0,  # it is searched with the next row
+        )
+
+    @property
+    def rows(self):
+        """The rows that the tree has learned."""
+        return self.stream.rows
+
+    @property
+    def weight(self):
+        """The weight of these rows."""
+        return self.stream.weight
+
+    @property
+    def first(self):
+        """The first y of one target."""
+        return self.stream.first
+
+    @property
+    def low(self):
+        """The least y of one target."""
+        return self.stream.low
+
+    @property
+    def high(self):
+        """The greatest y of one target."""
+        return self.stream.high
+
+    @property
+    def node_count(self):
+        """The number of nodes."""
+        return self.topology.count
+
+    @property
+    def watching_units(self):
+        """Whether changes of units are detected."""
+        return self.units.is_on
 
     def set_tables(
         self, Columns columns, nodes, leaves, Py_ssize_t node_count, Py_ssize_t leaf_count,
@@ -273,7 +259,6 @@ cdef class TreeTables:
         Records of several targets come with pending for as many, and `set_layer` is to follow.
         """
         cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
-        cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
         if node_count > len(nodes) or leaf_count > len(leaves):
             raise IndexError("there are more nodes or leaves than rows of the tables")
         if records is not None:
@@ -286,112 +271,44 @@ cdef class TreeTables:
                 raise IndexError("the records of targets do not fit the tables")
             self.pending = pending
             self.use_targets(records)
-        self.model_table = Pages(
-            models_size(columns.features, columns.targets, columns.separate) if self.linear else 0,
-            len(leaves),
+        self.set_leaves(
+            leaves,
+            leaf_count,
+            models_size(columns.features, columns.targets, columns.view.separate)
+            if self.linear
+            else 0,
+            columns.watch_doubles,
         )
-        self.watch_table = Pages(columns.watch_doubles, len(leaves))
-        self.watchers = [None] * len(leaves)
-        self.store_table = np.zeros(len(leaves), np.intp)
-        self.node_table, self.leaf_table = nodes, leaves
-        self.node_room, self.leaf_room = len(nodes), len(leaves)
-        self.node_count, self.leaf_count = node_count, leaf_count
-        self.nodes = <NodeRecord*>&node_bytes[0]
-        self.leaves = <LeafRecord*>&leaf_bytes[0]
-        self.models, self.watches = self.model_table.at, self.watch_table.at
-        self.use_stores(self.store_table)
+        self.node_table = nodes
+        self.topology = Topology(<NodeRecord*>&node_bytes[0], node_count, len(nodes))
         self.reserve_ranking(len(leaves))
         self.use_columns(columns)
-
-    def use_stores(self, Py_ssize_t[::1] table):
-        """Take over where the stores of observers are."""
-        self.store_table = table.base
-        self.stores = <void***>&table[0]
 
     cdef void use_columns(self, Columns columns) noexcept:
         """Take over what depends on the features."""
         cdef Py_ssize_t feature
-        self.columns = columns
-        self.features, self.has_categories = columns.features, columns.has_categories
-        self.has_encoded, self.places, self.room = columns.has_encoded, columns.places, columns.room
-        self.many_encodings = columns.many_encodings
-        self.encoding_doubles = columns.encoding_doubles
-        self.split_encoded = columns.split_encoded
-        self.split_encodings = columns.split_encodings
-        self.encoding_weights = columns.encoding_weights
-        self.targets, self.separate = columns.targets, columns.separate
-        self.slot_size = columns.slot_size
-        self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
-        self.may_split = columns.may_split
-        self.scratch, self.found = columns.scratch, columns.found
-        self.levels = columns.levels
-        self.facts, self.costs, self.samples = columns.facts, columns.costs, columns.samples
-        self.permuted = columns.permuted
-        self.units = columns.units
+        self.columns, self.column = columns, columns.view
+        self.features, self.targets = columns.features, columns.targets
         self.gridded = 0
-        self.holding = False
-        for feature in range(columns.features):
-            self.gridded += columns.facts[feature].decimals < NO_GRID
-            self.holding |= columns.units[1 + feature].state == BEYOND
+        self.units.hiding = False
+        for feature in range(self.features):
+            self.gridded += self.column.facts[feature].decimals < NO_GRID
+            self.units.hiding |= self.column.units[1 + feature].state == BEYOND
 
     cdef void use_targets(self, TargetRecords records) noexcept:
-        """Take over what is known of several targets."""
-        self.target_stream_table, self.target_streams = records.streams, records.stream_records
-        self.target_leaf_table, self.target_leaves = records.leaves, records.leaf_records
-        self.target_node_table, self.target_nodes = records.nodes, records.node_records
-        self.target_trial_table, self.target_trials = records.trials, records.trial_records
+        """Take over the records of several targets."""
+        self.target_records, self.of_targets = records, records.view
 
     @property
     def encoding_table(self):
         """The weight and the mean y of each category of each feature."""
         return self.columns.encoding_table
 
-    def set_leaf(self, Py_ssize_t leaf, model, watch, observers=None):
-        """Give a leaf its pages, and what watches its numbers; None for what it does without."""
-        watchers = None if observers is None else Watchers(observers)
-        self.model_table.set(leaf, model)
-        self.watch_table.set(leaf, watch)
-        self.put_watchers(leaf, watchers)
-        self.leaves[leaf].watching = watch is not None
-
-    cdef void put_watchers(self, Py_ssize_t leaf, Watchers watchers) noexcept:
-        """Let observers watch the numbers of a leaf, or none."""
-        self.watchers[leaf] = watchers
-        self.stores[leaf] = NULL if watchers is None else watchers.stores
-
     def fresh_observers(self, deviations=None):
         """Return what watches the numbers of a leaf from nothing; None if slots do."""
         if not self.observing.by_observers:
             return None
         return self.observing.fresh(self.features, deviations)
-
-    def model_page(self, Py_ssize_t leaf):
-        """Return a copy of the model of a leaf."""
-        return self.model_table.get(leaf)
-
-    def watch_page(self, Py_ssize_t leaf):
-        """Return a copy of what a leaf watches; None if it does not."""
-        return self.watch_table.get(leaf)
-
-    @property
-    def model_pages(self):
-        """Copies of the model of each leaf."""
-        return self.model_table.first(self.leaf_count)
-
-    @property
-    def watch_pages(self):
-        """Copies of what each leaf watches; None where it does not."""
-        return self.watch_table.first(self.leaf_count)
-
-    @property
-    def observers(self):
-        """The observers of each leaf: a list of them, one per feature, or None."""
-        cdef list observers = self.watchers[: self.leaf_count]
-        cdef Py_ssize_t leaf
-        for leaf in range(self.leaf_count):
-            if observers[leaf] is not None:
-                observers[leaf] = (<Watchers>observers[leaf]).observers
-        return observers
 
     # -- their layout -------------------------------------------------------------------------
 
@@ -407,16 +324,6 @@ cdef class TreeTables:
             GRID_DOUBLES * features + (slot_doubles(targets) + gap_doubles(targets)) * slots,
             2 * targets * encoding_table_rows(places),
         )
-
-    @property
-    def model_doubles(self):
-        """Doubles in a model page."""
-        return self.model_table.doubles
-
-    @property
-    def watch_doubles(self):
-        """Doubles in a watch page."""
-        return self.watch_table.doubles
 
     def page_parts(self):
         """Return where centres, scales and covariance start in a model page, and the terms."""
@@ -438,7 +345,7 @@ cdef class TreeTables:
     @property
     def slot_doubles(self):
         """Doubles of a slot, the weights that are missing aside."""
-        return self.slot_size
+        return self.column.slot_size
 
     @property
     def page_size(self):
@@ -455,7 +362,7 @@ cdef class TreeTables:
         """
         if not 0 <= target < self.targets:
             raise IndexError(target)
-        if self.separate or target == 0:
+        if self.column.separate or target == 0:
             return target * model_size(self.features), target * model_size(self.features)
         start = model_size(self.features) + (target - 1) * centres_at(self.features)
         return start, 0
@@ -464,36 +371,28 @@ cdef class TreeTables:
 
     cdef bint has_room(self) noexcept nogil:
         """Whether the tables have rows for one more split."""
-        return self.node_count + 2 <= self.node_room and self.leaf_count + 1 <= self.leaf_room
+        return (
+            self.topology.count + 2 <= self.topology.room and self.leaf_count + 1 <= self.leaf_room
+        )
 
     cdef int make_room(self) except -1:
         """Let the tables have room for one more split."""
-        cdef unsigned char[::1] node_bytes, leaf_bytes
-        nodes = longer(self.node_table, self.node_count + 2)
-        leaves = longer(self.leaf_table, self.leaf_count + 1)
-        cdef Py_ssize_t room = len(leaves)
+        cdef unsigned char[::1] node_bytes
         cdef TargetRecords records = None
+        nodes = longer(self.node_table, self.topology.count + 2)
+        leaves = longer(self.leaf_table, self.leaf_count + 1)
         if self.targets > 1:
             records = TargetRecords(
-                self.target_stream_table,
-                lengthened(self.target_leaf_table, self.targets * room),
-                lengthened(self.target_node_table, self.targets * len(nodes)),
-                self.target_trial_table,
+                self.target_records.streams,
+                lengthened(self.target_records.leaves, self.targets * len(leaves)),
+                lengthened(self.target_records.nodes, self.targets * len(nodes)),
+                self.target_records.trials,
             )
-        stores = np.zeros(room, np.intp)
-        stores[: self.leaf_room] = self.store_table
-        watchers = self.watchers + [None] * (room - self.leaf_room)
-        self.model_table.reserve(room)
-        self.watch_table.reserve(room)
-        self.models, self.watches = self.model_table.at, self.watch_table.at
-        self.reserve_ranking(room)
-        node_bytes, leaf_bytes = nodes.view(np.uint8), leaves.view(np.uint8)
-        self.use_stores(stores)
-        self.watchers = watchers
-        self.node_table, self.leaf_table = nodes, leaves
-        self.node_room, self.leaf_room = len(nodes), room
-        self.nodes = <NodeRecord*>&node_bytes[0]
-        self.leaves = <LeafRecord*>&leaf_bytes[0]
+        self.reserve_ranking(len(leaves))
+        node_bytes = nodes.view(np.uint8)
+        self.reserve_leaves(leaves)
+        self.node_table, self.topology.room = nodes, len(nodes)
+        self.topology.nodes = <NodeRecord*>&node_bytes[0]
         if records is not None:
             self.use_targets(records)
         return 0
@@ -505,23 +404,6 @@ cdef class TreeTables:
             if ranking == NULL:
                 raise MemoryError
             self.ranking = ranking
-
-    cdef int get_spares(self) except -1 nogil:
-        """Let there be pages for a child."""
-        if self.linear and self.spare_model == NULL:
-            self.spare_model = self.model_table.fresh()
-        if self.spare_watch == NULL:
-            self.spare_watch = self.watch_table.fresh()
-        if self.spare_watch == NULL or (self.linear and self.spare_model == NULL):
-            with gil:
-                raise MemoryError
-        return 0
-
-    cdef void drop_spares(self) noexcept nogil:
-        """Give back what `get_spares` has got and no child has taken."""
-        give_back(self.spare_model)
-        give_back(self.spare_watch)
-        self.spare_model = self.spare_watch = NULL
 
     # -- splits on trial ----------------------------------------------------------------------
 
@@ -597,11 +479,11 @@ cdef class TreeTables:
                 own = self.target_leaf(leaf, target)
                 own.weight = own.part.target_mean = own.part.target_m2 = 0.0
                 own.part.residual_mean = own.part.residual_m2 = 0.0
-        record.born = self.weight
-        self.nodes[record.node].gain = 0.0
+        record.born = self.stream.weight
+        self.topology.nodes[record.node].gain = 0.0
         if self.trial.leaf == leaf:
             self.end_trial()
-        record.due = record.review = review * (self.weight / self.rows if self.rows > 0.0 else 1.0)
+        record.due = record.review = review * mean_weight(&self.stream)
 
     cdef void stop_watching(self, Py_ssize_t leaf) noexcept nogil:
         """Let a leaf forget what it watched, and no longer watch."""
@@ -658,32 +540,20 @@ cdef class TreeTables:
     # -- what was watched ---------------------------------------------------------------------
 
     cdef TargetLeaf* target_leaf(self, Py_ssize_t leaf, Py_ssize_t target) noexcept nogil:
-        return self.target_leaves + leaf * self.targets + target
+        return self.of_targets.leaves + leaf * self.targets + target
 
     cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
         return slot_at(
             <Slot*>(<Grid*>self.watches[leaf] + self.features),
-            self.slot_size,
-            self.slot_starts[feature],
+            self.column.slot_size,
+            self.column.slot_starts[feature],
         )
 
     cdef double* gaps_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
         """The weights of each target that are missing in the slots of a feature."""
         return <double*>self.slots_of(leaf, self.features) + (
-            self.targets * self.slot_starts[feature]
+            self.targets * self.column.slot_starts[feature]
         )
 
     cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
         return <Grid*>self.watches[leaf] + feature
-
-
-def longer(table, Py_ssize_t rows):
-    """Return a table, or a longer copy if it has fewer rows than are needed."""
-    return table if rows <= len(table) else lengthened(table, table_room(rows))
-
-
-def lengthened(table, Py_ssize_t rows):
-    """Return a copy of a table with so many rows."""
-    copy = np.zeros(rows, table.dtype)
-    copy.view(np.uint8)[: table.nbytes] = table.view(np.uint8)
-    return copy

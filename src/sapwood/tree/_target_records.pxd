@@ -56,6 +56,22 @@ cdef struct TargetTrial:
     double m2[2]
 
 
+cdef struct TargetView:
+    # The memory of `TargetRecords` that kernels use.
+    TargetStream* streams
+    TargetLeaf* leaves
+    TargetNode* nodes
+    TargetTrial* trials
+
+
+cdef class TargetRecords:
+    cdef readonly object streams
+    cdef readonly object leaves
+    cdef readonly object nodes
+    cdef readonly object trials
+    cdef TargetView view
+
+
 cdef struct TargetCost:
     # As the fields of the same names in ColumnFacts; of a feature and a target.
     double cost

@@ -19,7 +19,8 @@ cdef void learn_several(
     """Do as `learn_row` of _learning.pyx does, for several targets."""
     learn_targets(
         tables, tables.targets, leaf, row, raw, y, w, key, at_once, predictions,
-        tables.scratch + row_doubles(tables.features, tables.targets, tables.separate),
+        tables.column.scratch
+        + row_doubles(tables.features, tables.targets, tables.column.separate),
     )
 
 

@@ -14,7 +14,7 @@ cdef inline TargetTrial* trial_of(
     trial if there is but one."""
     if targets == 1:
         return <TargetTrial*>&tables.trial.weight[0]
-    return tables.target_trials + target
+    return tables.of_targets.trials + target
 
 
 cdef inline void try_row(
@@ -36,15 +36,15 @@ cdef inline void try_row(
     cdef Py_ssize_t feature, count, target, place, size = slot_doubles(targets)
     if x != x:
         goes_right = not trial.missing_left
-    elif tables.is_category[trial.feature]:
+    elif tables.column.is_category[trial.feature]:
         goes_right = not (trial.subset >> <int>x) & 1
     else:
         goes_right = x >= trial.threshold
     grid = <const Grid*>tables.trial_pages[goes_right]
     slots = <double*>(grid + tables.features)
-    gaps = slots + size * tables.slot_starts[tables.features]
+    gaps = slots + size * tables.column.slot_starts[tables.features]
     for feature in range(tables.features):
-        count = slots_between(tables.slot_starts, feature)
+        count = slots_between(tables.column.slot_starts, feature)
         x = row[feature]
         if x == x and grid.inverse > 0.0:
             place = slot_of(grid, count, x)

@@ -69,12 +69,12 @@ cdef int continue_trial(
         with gil:
             raise MemoryError
     while feature < tables.features and not has_begun:
-        if tables.may_split[feature]:
+        if tables.column.may_split[feature]:
             begin_trial(tables, leaf, feature, &has_begun)
         feature += 1
     if not has_begun:
         tables.end_trial()
-        tables.nodes[record.node].gain = tables.growth.trial_pause * record.weight
+        tables.topology.nodes[record.node].gain = tables.growth.trial_pause * record.weight
     return 0
 
 
@@ -87,7 +87,7 @@ cdef bint may_try(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
         tables.slots > 0
         and tables.columns.splittable > 1
         and record.weight >= rules.patience * rules.grace_period
-        and record.weight >= tables.nodes[record.node].gain
+        and record.weight >= tables.topology.nodes[record.node].gain
         and variance_of(tables, leaf, True) >= rules.trial_left * whole > 0.0
         and admits_trial(tables)
     )
@@ -97,7 +97,7 @@ cdef double variance_of_root(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     """The mean over targets of the variance that the root had when it was split, as merits are."""
     cdef double total = 0.0, deviation
     cdef Py_ssize_t target
-    if tables.nodes[0].kind == LEAF:
+    if tables.topology.nodes[0].kind == LEAF:
         return variance_of(tables, leaf, False)
     for target in range(tables.targets):
         deviation = target_node(tables, 0, target).deviation
@@ -125,7 +125,7 @@ cdef int begin_trial(
     trial.leaf, trial.feature, trial.place = leaf, feature, cut.place
     trial.missing_left = missing_left
     trial.subset = cut.subset
-    if tables.is_category[feature] and trial.missing_left:
+    if tables.column.is_category[feature] and trial.missing_left:
         trial.subset |= ~sides.seen
     trial.ends = tables.leaves[leaf].weight + tables.growth.grace_period
     for side in range(2):
@@ -137,7 +137,7 @@ cdef int begin_trial(
                 grids[each].kept = 0.0
     tables.trial = trial
     if tables.targets > 1:
-        memset(tables.target_trials, 0, tables.targets * sizeof(TargetTrial))
+        memset(tables.of_targets.trials, 0, tables.targets * sizeof(TargetTrial))
     has_begun[0] = True
     return 0
 
@@ -163,7 +163,7 @@ cdef BestCut middle_cut(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) 
     cdef BestCut cut = BestCut(0.0, 0.0, -1, -1, 0)
     cdef Cut best = Cut(0.0, -1, 0)
     most = tables.growth.trial_share * weight  # that the lighter side has to have at least
-    if tables.is_category[feature]:
+    if tables.column.is_category[feature]:
         present = search_category(
             &slots, tables.targets, begin_search(tables, &one), tables.growth.trial_share, TARGET,
             &best,
@@ -196,7 +196,7 @@ cdef bint shows_more(TreeTables tables, double merit) noexcept nogil:
             continue
         variance = variance_in_trial(tables, side)
         for feature in range(tables.features):
-            if feature == trial.feature or not tables.may_split[feature]:
+            if feature == trial.feature or not tables.column.may_split[feature]:
                 continue
             found = merit_in_trial(tables, side, feature)
             if (
@@ -229,7 +229,7 @@ cdef double merit_in_trial(
     cdef Py_ssize_t measure
     for measure in range(MEASURES):
         cuts[measure] = Cut(0.0, -1, 0)
-    if tables.is_category[feature]:
+    if tables.column.is_category[feature]:
         present = search_category(&slots, tables.targets, sums, share, TARGET, &cuts[TARGET])
     elif grid.inverse > 0.0:
         present = search_number(&slots, tables.targets, sums, share, False, cuts)

@@ -111,6 +111,16 @@ cdef struct UnitChange:
     double shift
 
 
+cdef struct UnitWatch:
+    # The detection of changes of units in a tree.
+    UnitDetection* detection
+    UnitChange* changes    # the latest ones, in a ring
+    bint is_on             # whether changes are detected
+    bint alert             # whether the next row has to be looked at
+    bint hiding            # whether values of suspected columns count as missing
+    bint rerouted          # whether rows may reach other leaves since the last row
+
+
 cdef inline double largest_value() noexcept nogil:
     """Larger values are ignored, so that all squares are finite."""
     return 1e100

@@ -65,13 +65,15 @@ cdef inline void learn_targets(
     cdef bint is_sampled, is_beyond
     if record.watching:
         find_slots(tables, targets, leaf, row)
-    is_beyond = predict_experts(tables, targets, leaf, row, tables.scratch, predictions, True)
+    is_beyond = predict_experts(
+        tables, targets, leaf, row, tables.column.scratch, predictions, True
+    )
     for target in range(targets):
         mix_experts(tables, targets, leaf, target, predictions + target)
         if at_once or targets > 1:
             correct(tables, targets, target, predictions + target)
     issued = take_pending(tables, targets, leaf, raw, key, at_once, predictions)
-    if tables.rows == 0.0:
+    if tables.stream.rows == 0.0:
         # The first review is due after so many rows, whatever they weigh.
         record.due *= w
         record.review *= w
@@ -82,15 +84,15 @@ cdef inline void learn_targets(
             NULL if issued == NULL else issued + target, predictions + target, &has_large_error,
         )
     is_sampled = observe_columns(tables, leaf, row, added + 1, w, predictions)
-    if tables.alert and tables.detection.phase == WEIGHING:
+    if tables.units.alert and tables.units.detection.phase == WEIGHING:
         weigh_units(tables, raw, y, predictions)
     if is_beyond:
         widen_ranges(tables, row)
-        predict_experts(tables, targets, leaf, row, tables.scratch, predictions, True)
+        predict_experts(tables, targets, leaf, row, tables.column.scratch, predictions, True)
         for target in range(targets):
             hold_experts(tables, targets, leaf, target, predictions[target].experts)
     if tables.linear:
-        is_unusual = tables.rows >= FIRST_LOOK and (
+        is_unusual = tables.stream.rows >= FIRST_LOOK and (
             predictions.unusual * record.rows > <double>FAR_OUT * terms_of(tables.features)
         )
     for target in range(targets):
@@ -102,13 +104,13 @@ cdef inline void learn_targets(
         learn_target(
             tables, targets, leaf, target, row, w, predictions + target, added + 1 + 2 * target
         )
-    if tables.split_encoded:
-        update_split_encodings(tables, row, (tables.weight + w) / (tables.rows + 1.0))
+    if tables.column.split_encoded:
+        update_split_encodings(tables, row, (tables.stream.weight + w) / (tables.stream.rows + 1.0))
     if tables.linear:
-        for target in range(targets if targets > 1 and tables.separate else 1):
+        for target in range(targets if targets > 1 and tables.column.separate else 1):
             shrink(tables, targets, leaf, target, predictions[target].unusual, w)
-    tables.rows += 1.0
-    tables.weight += w
+    tables.stream.rows += 1.0
+    tables.stream.weight += w
     record.rows += 1.0
     record.weight += w
     if record.watching:
@@ -118,9 +120,9 @@ cdef inline void learn_targets(
     for target in range(targets):
         if rows_of(tables, targets, target) <= EARLY and y[target] == y[target]:
             move_origin_if_far(tables, targets, leaf, target, y[target])
-    if (is_sampled | is_unusual | has_large_error | tables.alert) and tables.watching_units:
+    if (is_sampled | is_unusual | has_large_error | tables.units.alert) and tables.units.is_on:
         watch_units(tables, raw, y, predictions, is_unusual, has_large_error, is_sampled)
-        tables.alert = tables.detection.alert > 0.0
+        tables.units.alert = tables.units.detection.alert > 0.0
 
 
 cdef inline double score_target(
@@ -130,11 +132,13 @@ cdef inline double score_target(
 ) noexcept nogil:
     """Score the prediction of a target; return the y to learn, NaN if it is missing."""
     cdef double rows = rows_of(tables, targets, target), error
-    cdef double* usual = &tables.usual if targets == 1 else &tables.target_streams[target].usual
+    cdef double* usual = &tables.stream.usual
     cdef const CorrectedPrediction* issued = NULL
     cdef Py_ssize_t expert
-    if targets > 1 and y != y:
-        return y
+    if targets > 1:
+        usual = &tables.of_targets.streams[target].usual
+        if y != y:
+            return y
     if rows == 0.0:
         start_target(tables, targets, target, y)
         for expert in range(EXPERTS):
@@ -151,11 +155,11 @@ cdef inline double score_target(
             else:
                 correct(tables, targets, target, prediction)
     if targets == 1:
-        if tables.alert and tables.units[0].state != CALM:
+        if tables.units.alert and tables.column.units[0].state != CALM:
             return prediction.tree  # y may be in other units
         error = y - prediction.corrected.prediction
         has_large_error[0] = (
-            rows >= FIRST_LOOK and error * error > <double>LARGE_ERROR * tables.usual
+            rows >= FIRST_LOOK and error * error > <double>LARGE_ERROR * tables.stream.usual
         )
     y = held_near(
         y, prediction.corrected.prediction, rows, lowest_of(tables, targets, target),
@@ -175,9 +179,9 @@ cdef inline void start_target(
     cdef TargetStream* stream
     cdef Py_ssize_t each
     if targets == 1:
-        tables.first = tables.low = tables.high = y
+        tables.stream.first = tables.stream.low = tables.stream.high = y
     else:
-        stream = tables.target_streams + target
+        stream = tables.of_targets.streams + target
         stream.first = stream.low = stream.high = y
     for each in range(tables.leaf_count):
         part_of(tables, targets, each, target).origin = y
@@ -192,10 +196,10 @@ cdef inline void add_to_stream(
     cdef TargetStream* stream
     cdef double share, delta
     if targets == 1:
-        tables.low = y if y < tables.low else tables.low
-        tables.high = y if y > tables.high else tables.high
+        tables.stream.low = y if y < tables.stream.low else tables.stream.low
+        tables.stream.high = y if y > tables.stream.high else tables.stream.high
         return
-    stream = tables.target_streams + target
+    stream = tables.of_targets.streams + target
     delta = (y - stream.first) - stream.mean
     stream.rows += 1.0
     stream.weight += w
@@ -223,9 +227,9 @@ cdef inline void learn_target(
     if targets == 1:
         weight = tables.leaves[leaf].weight + w  # of which the row will be
     else:
-        tables.target_leaves[leaf * targets + target].rows += 1.0
-        tables.target_leaves[leaf * targets + target].weight += w
-        weight = tables.target_leaves[leaf * targets + target].weight
+        tables.of_targets.leaves[leaf * targets + target].rows += 1.0
+        tables.of_targets.leaves[leaf * targets + target].weight += w
+        weight = tables.of_targets.leaves[leaf * targets + target].weight
     share = w / weight
     delta = distance - part.target_mean
     part.target_mean += delta * share
@@ -234,7 +238,7 @@ cdef inline void learn_target(
     part.residual_mean += delta * share
     part.residual_m2 += w * delta * delta * (1.0 - share)
     added[0], added[1] = distance, residual
-    if tables.has_categories or tables.has_encoded:
+    if tables.column.has_categories or tables.column.has_encoded:
         update_encodings(tables, target, row, y - first_of(tables, targets, target), w)
 
 
@@ -276,8 +280,8 @@ cdef inline double move_models(
     """
     cdef const TargetPart* part = part_of(tables, targets, leaf, target)
     cdef Py_ssize_t features = tables.features, terms = terms_of(features), rate
-    cdef bint separate = targets > 1 and tables.separate
-    cdef const double* v = tables.scratch + features + terms
+    cdef bint separate = targets > 1 and tables.column.separate
+    cdef const double* v = tables.column.scratch + features + terms
     cdef double errors[RATES]
     cdef double least = part.errors[1], residual = distance - prediction.experts[1]
     cdef double unusual = prediction.unusual, evidence
@@ -291,7 +295,7 @@ cdef inline double move_models(
     evidence = w * unusual
     if targets > 1:
         evidence *= (tables.leaves[leaf].rows + 1.0) / (
-            tables.target_leaves[leaf * targets + target].rows + 1.0
+            tables.of_targets.leaves[leaf * targets + target].rows + 1.0
         )
     if separate:
         v += target * terms_doubles(features)
@@ -309,9 +313,9 @@ cdef inline void shrink(
     """Update P, of one target or shared by all, with a row."""
     cdef double rows = tables.leaves[leaf].rows
     cdef Py_ssize_t features = tables.features, terms = terms_of(features)
-    cdef double* z = tables.scratch + target * terms_doubles(features) + features
+    cdef double* z = tables.column.scratch + target * terms_doubles(features) + features
     cdef double* covariance = model_of(
-        tables.models[leaf], features, targets > 1 and tables.separate, target
+        tables.models[leaf], features, targets > 1 and tables.column.separate, target
     ) + covariance_at(features)
     w = w if w < <double>HEAVIEST else <double>HEAVIEST
     if not unusual > 0.0:
@@ -326,21 +330,21 @@ cdef inline void update_encodings(
     TreeTables tables, Py_ssize_t target, const double* row, double y, double w
 ) noexcept nogil:
     """Update the mean y of the categories of a row, which the linear models of a target read."""
-    cdef double* levels = tables.levels + tables.encoding_doubles * target
+    cdef double* levels = tables.column.encodings + tables.column.encoding_doubles * target
     cdef Py_ssize_t feature
     cdef double* level
-    cdef double* many = tables.many_encodings + tables.encoding_doubles * target
-    if tables.has_encoded:
+    cdef double* many = tables.column.many_encodings + tables.column.encoding_doubles * target
+    if tables.column.has_encoded:
         for feature in range(tables.features):
-            if tables.places[feature] >= 0:
+            if tables.column.places[feature] >= 0:
                 if row[-1 - feature] == row[-1 - feature]:
                     update_encoding(
-                        many, tables.places[feature], row[-1 - feature], y, w,
-                        (tables.weight + w) / (tables.rows + 1.0),
+                        many, tables.column.places[feature], row[-1 - feature], y, w,
+                        (tables.stream.weight + w) / (tables.stream.rows + 1.0),
                     )
-                many += 2 * (HEAD + tables.places[feature])
+                many += 2 * (HEAD + tables.column.places[feature])
     for feature in range(tables.features):
-        if tables.is_category[feature] and row[feature] == row[feature]:
+        if tables.column.is_category[feature] and row[feature] == row[feature]:
             level = levels + 2 * (CATEGORIES * feature + <Py_ssize_t>row[feature])
             level[0] += w
             level[1] += (y - level[1]) * (w / level[0])
@@ -365,21 +369,21 @@ cdef inline void move_origin_if_far(
     part.target_mean += shift
     if tables.linear:
         coefficients = coefficients_of(
-            tables.models[leaf], tables.features, tables.separate, target
+            tables.models[leaf], tables.features, tables.column.separate, target
         )
         for rate in range(RATES):
             coefficients[rate] += shift
     if not tables.leaves[leaf].watching:
         return
     for feature in range(tables.features):
-        count = slots_between(tables.slot_starts, feature)
-        shift_slot(tables, leaf, feature, tables.slot_size, count, target, shift)
+        count = slots_between(tables.column.slot_starts, feature)
+        shift_slot(tables, leaf, feature, tables.column.slot_size, count, target, shift)
         if tables.grid_of(leaf, feature).inverse > 0.0:
             for each in range(count):
-                shift_slot(tables, leaf, feature, tables.slot_size, each, target, shift)
+                shift_slot(tables, leaf, feature, tables.column.slot_size, each, target, shift)
         elif tables.slots:
             for each in range(<Py_ssize_t>tables.grid_of(leaf, feature).kept):
-                shift_slot(tables, leaf, feature, tables.slot_size + 1, each, target, shift)
+                shift_slot(tables, leaf, feature, tables.column.slot_size + 1, each, target, shift)
         else:
             shift_first_target(<Store>tables.stores[leaf][feature], shift)
 

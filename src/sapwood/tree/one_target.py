@@ -81,9 +81,7 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
         }
     found |= {"trial": no_trial(), "trial_watches": np.zeros((0, found["watches"].shape[1]))}
     pending = memory.new_pending(kernel.max_bytes, 1) if kernel.tracking else None
-    return found | dict(
-        zip(tree_state.PENDING_ARRAYS, tree_state.pending_arrays(pending), strict=True)
-    )
+    return found | tree_state.pending_arrays(pending)
 
 
 def _facts(arrays: dict[str, Array], targets: int, place: int) -> Array:

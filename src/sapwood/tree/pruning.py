@@ -15,7 +15,7 @@ from sapwood.rows.features import Features
 from sapwood.tree import _memory, memory
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._pruning import OtherSplits, remove_leaves
-from sapwood.tree._tables import TargetRecords
+from sapwood.tree._target_records import TargetRecords
 from sapwood.tree.joining import Joined, joined_models, joined_records, mean_of, shares_of
 from sapwood.tree.layout import LEAF
 from sapwood.tree.memory import MemoryRules, bytes_of_names
@@ -103,10 +103,10 @@ def prune(kernel: TreeKernel, node: int) -> IntArray:
     records = None
     if kernel.targets > 1:
         records = TargetRecords(
-            kernel.target_stream_table,
+            kernel.target_records.streams,
             tables.of_leaves.reshape(-1),
             tables.of_nodes.reshape(-1),
-            kernel.target_trial_table,
+            kernel.target_records.trials,
         )
     remove_leaves(
         kernel,
@@ -151,7 +151,7 @@ def other_splits(
             f"max_bytes = {limit}: there is no room for the names in no_splits (the tree would "
             f"occupy {size + more}); name fewer features, or shorter ones"
         )
-    measure_at, bound = kernel.measure_at, kernel.bound
+    measure_at, bound = kernel.stream["measure_at"], kernel.stream["bound"]
     if limit and kernel.slots == 0 and measure_at > kernel.rows:
         # Observers are measured again before the next row.
         measure_at, bound = kernel.rows, bound + more
@@ -181,10 +181,10 @@ def _know_together(kernel: TreeKernel, cut: Cut) -> Knowledge:
     """Return what the leaves below a node know, as one leaf would."""
     targets, records = kernel.targets, kernel.leaf_table[cut.below]
     if targets > 1:
-        leaves = kernel.target_leaf_table.reshape(-1, targets)[cut.below].T
-        of_nodes = kernel.target_node_table.reshape(-1, targets)
+        leaves = kernel.target_records.leaves.reshape(-1, targets)[cut.below].T
+        of_nodes = kernel.target_records.nodes.reshape(-1, targets)
         inherited = of_nodes[records["node"]].T["weight"]
-        streams = kernel.target_stream_table
+        streams = kernel.target_records.streams
         rows, weights = streams["rows"], streams["weight"]
     else:
         leaves, inherited = records[None], kernel.node_table[records["node"]][None]["weight"]
@@ -219,8 +219,10 @@ def _tables_that_stay(kernel: TreeKernel, cut: Cut) -> Tables:
     nodes, leaves = kernel.node_table, kernel.leaf_table
     of_nodes = of_leaves = np.zeros((0, 0))
     if kernel.targets > 1:
-        of_nodes = _moved_up(kernel.target_node_table.reshape(len(nodes), -1), cut.kept_nodes)
-        of_leaves = _moved_up(kernel.target_leaf_table.reshape(len(leaves), -1), cut.kept_leaves)
+        of_nodes = _moved_up(kernel.target_records.nodes.reshape(len(nodes), -1), cut.kept_nodes)
+        of_leaves = _moved_up(
+            kernel.target_records.leaves.reshape(len(leaves), -1), cut.kept_leaves
+        )
     nodes, leaves = _moved_up(nodes, cut.kept_nodes), _moved_up(leaves, cut.kept_leaves)
     own = nodes[: cut.kept_nodes.sum()]
     inner, is_leaf = own["kind"] != LEAF, own["kind"] == LEAF

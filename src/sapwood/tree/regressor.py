@@ -19,7 +19,7 @@ from sapwood.row_methods import RegionMethods
 from sapwood.rows import frames, missing_flags, targets
 from sapwood.rows.encoder import EncodedRows
 from sapwood.rows.features import Features, checked_names, labels_within
-from sapwood.tree import _memory, memory, one_target, pruning, tree_state
+from sapwood.tree import _memory, memory, one_target, pruning, restoring, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._pruning import commit_splits
 from sapwood.tree._schema_migration import SchemaMigration
@@ -264,7 +264,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
 
     def _place_of(self, target: Label) -> int:
         place = super()._place_of(target)
-        if self._kernel.target_stream_table[place]["rows"] == 0:
+        if self._kernel.target_records.streams[place]["rows"] == 0:
             raise ValueError(f"target = {validation.shown(target)}: no y of it was learned yet")
         return place
 
@@ -479,7 +479,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
         """Restore what `to_state` returned; nothing of it is trusted."""
-        return tree_state.restored(cls, state, format)
+        return restoring.restored(cls, state, format)
 
 
 def _parents(kernel: TreeKernel) -> IntArray:

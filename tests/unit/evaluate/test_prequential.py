@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import naive_evaluate as naive
 from sapwood import HoeffdingTreeRegressor
 from sapwood.evaluate import Prequential, prequential
+from sapwood.evaluate.run import Run
 from sapwood.storage import container
 from sapwood.streams import friedman
 from sapwood.streams.memory import ArrayStream
@@ -465,7 +466,7 @@ class Clock:
 
 def test_the_time_that_others_take_between_steps_does_not_count(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(sys.modules[Prequential.__module__], "time", clock)
+    monkeypatch.setattr(sys.modules[Run.__module__], "time", clock)
     run = Prequential(small_tree(), naive.ListStream(good_rows(40)))
     for _ in run.steps(10):
         clock.now += 1000.0
@@ -478,7 +479,7 @@ def test_the_time_that_others_take_between_steps_does_not_count(monkeypatch):
 
 def test_the_time_of_labels_after_the_end_counts(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(sys.modules[Prequential.__module__], "time", clock)
+    monkeypatch.setattr(sys.modules[Run.__module__], "time", clock)
     run = Prequential(small_tree(), naive.ListStream(good_rows(40)), delay=100)
     follow(run)
     clock.now += 1000.0

@@ -347,17 +347,18 @@ def test_late_labels_of_many_series_count_for_issued_predictions():
 
 def test_units_of_rows_are_the_level_and_the_size_of_their_series():
     rows = np.full((3, 8), np.nan)  # three lags, the mean, the season, the last, time, day off
+    rows[:, 6] = 7.0, 7.0, 8.0
     rows[0, :6] = 10.0, 14.0, np.nan, 12.0, np.nan, 10.0
     rows[2, :6] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    units, sizes = np.empty((3, 3)), np.zeros(_forecasts.SIZES)
+    units, sizes = np.empty((4, 3)), np.zeros(_forecasts.SIZES)
     y = np.array([18.0, -2.0, 5.0])
     _forecasts.to_units(rows, np.array([1, 2], np.intp), 3, y, sizes, units)
     size = 12 + (2 + 2 + 2 + 0) / 4
-    assert units[:, 0].tolist() == [12.0, size, 1.0]
+    assert units[:, 0].tolist() == [12.0, size, 1.0, 1.0]
     assert rows[0, [0, 1, 2, 4]].tolist() == [-2 / size, 2 / size, 2 / size, 2 / size]
-    assert units[:, 1].tolist() == [18.0, 18.0, 0.01]  # without lags: as the label before
-    assert units[:, 2].tolist() == [8.0, 10.0, 0.01]  # zeros alone
-    assert sizes.tolist() == [3.0, 21.0, 25.0]
+    assert units[:, 1].tolist() == [18.0, 18.0, 0.01, 0.0]  # without lags: as the label before
+    assert units[:, 2].tolist() == [8.0, 10.0, 0.01, 1.0]  # zeros alone
+    assert sizes.tolist() == [3.0, 21.0, 25.0, 8.0]
 
 
 @pytest.mark.parametrize("own", [{"level": "y.mean24"}, {"seasonal": ["y.lag24", "y.lag48"]}])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks import class_observers, classes
+from benchmarks import class_observers, class_weights, classes
 from benchmarks.class_peers import OURS
 from benchmarks.class_streams import ClassStream
 
@@ -10,6 +10,19 @@ from benchmarks.class_streams import ClassStream
 @pytest.mark.parametrize("question", [classes, class_observers])
 def test_the_page_is_that_of_the_results(question):
     assert question.page(question.read()) == question.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tables_of_weights_are_those_of_the_results():
+    page = class_weights.FILE.parents[2] / "howto" / "classification.md"
+    assert class_weights.markdown(class_weights.read()) in page.read_text(encoding="utf-8")
+
+
+def test_one_row_in_so_many_of_rare_classes_is_kept():
+    labels = ["a"] * 6 + ["b"] * 5
+    stream = ClassStream("s", [{"x": float(row)} for row in range(11)], labels)
+    thinned = class_weights._thinned(stream, 2, 7)
+    assert [x["x"] for x in thinned.rows] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0]
+    assert thinned.labels == ["a"] * 6 + ["b"]
 
 
 def record(stream="led", rows=30, timing="at once", learner="river HT"):

@@ -1,4 +1,4 @@
-"""The figures about recurring concepts and added columns are those of the results files."""
+"""The figures about recurring concepts, columns and features are those of the results files."""
 
 import csv
 import re
@@ -57,6 +57,13 @@ COLUMNS = {
         ],
     ),
 }
+
+
+SCREENED = ("tree", "tree, screened", "forest", "forest, screened")
+FEATURES = [
+    *(("at once", model) for model in SCREENED),
+    *(("by 1,000", model) for model in (*SCREENED, "LightGBM")),
+]
 
 
 def rows_of(name):
@@ -118,3 +125,28 @@ def test_real_streams_lose_nothing_at_once_and_may_lose_in_batches():
     assert f"the largest loss is {-gains[worst]:.3f} ({worst[0]}, {worst[2]})" in text
     best = max(gains, key=gains.get)
     assert f"the largest gain {gains[best]:.3f} ({best[0]}, {best[2]})" in text
+
+
+def test_the_table_of_screened_features_is_that_of_the_file():
+    found = defaultdict(lambda: defaultdict(list))
+    for row in rows_of("hard_features.csv"):
+        own = found[row["stream"].split(", seed")[0]]
+        own[row["labels"], row["model"]].append(float(row["r2"]))
+    expected = {
+        stream: [f"{np.mean(own[column]):.3f}" for column in FEATURES]
+        for stream, own in found.items()
+    }
+    assert table_of("Screened features") == expected
+
+
+def test_the_costs_of_a_row_with_many_features_are_those_of_the_file():
+    costs = defaultdict(list)
+    for row in rows_of("hard_features.csv"):
+        if "narrow" not in row["stream"]:
+            costs[row["model"]].append(float(row["microseconds"]))
+    tree, screened, forest, small = (f"{np.mean(costs[model]):.0f} µs" for model in SCREENED)
+    words = (
+        f"a row takes {tree} of the processor with a tree, {screened} with a screened tree, "
+        f"{forest} with a forest, and {small} with a screened forest"
+    )
+    assert words in " ".join(PAGE.split())

@@ -40,6 +40,9 @@ def test_forecasts(rows):
         assert cells == [f"{float(r['r2']):.3f} ({float(r['mase']):.2f})" for r in values]
 
 
+LEAST_R2 = -1.0  # in means and differences of the page
+
+
 def test_hybrids():
     found = records("hybrid")
     rows = [row for row in tables("howto/hybrid.md", "### Mean R²") if ", held-out " in row[0]]
@@ -50,7 +53,7 @@ def test_hybrids():
         kinds = {"True", "False"} if part.startswith("all") else {"False"}
         for learner, cell in zip(("hybrid", "forest"), cells, strict=False):
             own = [
-                float(row["r2"])
+                max(LEAST_R2, float(row["r2"]))
                 for row in found
                 if (row["timing"], row["learner"]) == (timing, learner) and row["chose"] in kinds
             ]
@@ -132,7 +135,10 @@ def test_each_stream_of_the_hybrid():
 
 def test_how_often_the_hybrid_is_behind():
     leads = {timing: [] for timing in TIMINGS}
-    found = {(r["data"], r["timing"], r["learner"]): float(r["r2"]) for r in records("hybrid")}
+    found = {
+        (r["data"], r["timing"], r["learner"]): max(LEAST_R2, float(r["r2"]))
+        for r in records("hybrid")
+    }
     for (stream, timing, learner), r2 in found.items():
         if timing in leads and learner == "hybrid":
             members = [found[stream, timing, name] for name in LEARNERS[1:3]]

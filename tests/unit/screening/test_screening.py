@@ -148,10 +148,10 @@ def test_a_label_finds_its_prediction_after_another_choice():
         model.predict_one(x)
         if place >= 60:
             model.learn_one(rows[place - 60], y[place - 60])
-    assert model.model._kernel.notes.count == 60
+    assert model.model._kernel.pending.count == 60
     for x, label in zip(rows[-60:], y[-60:].tolist(), strict=True):
         model.learn_one(x, label)
-    assert model.model._kernel.notes.count == 0
+    assert model.model._kernel.pending.count == 0
 
 
 def test_the_evidence_is_dropped_where_no_more_can_be_chosen():

@@ -9,7 +9,7 @@ from naive_units import hashed
 from reference_cases import without_flags
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
 from sapwood.report.tree_view import render_tree
-from sapwood.tree import tree_state
+from sapwood.tree import restoring, tree_state
 from sapwood.tree._column_tables import GRID_DOUBLES
 from sapwood.tree._search import threshold_of
 from sapwood.tree.layout import NUMBER
@@ -170,7 +170,7 @@ def test_a_file_without_costs_tells_what_splits_gained():
     state = tree_state.state_of(tree)
     later = {"facts", "samples", "trial", "trial_watches"}
     arrays = {name: array for name, array in state.arrays.items() if name not in later}
-    older = tree_state.restored(Tree, type(state)(state.header, arrays), 1)
+    older = restoring.restored(Tree, type(state)(state.header, arrays), 1)
     assert np.array_equal(older.predict_many(X), tree.predict_many(X))
     inner = tree._kernel.node_table[: tree._kernel.node_count]
     gains = np.bincount(inner["feature"], inner["gain"] * (inner["kind"] > 0), minlength=8)
@@ -198,7 +198,7 @@ def test_a_file_with_bad_facts_is_refused(field, value, complaint):
     arrays = {name: array.copy() for name, array in state.arrays.items()}
     arrays["facts"][field][0] = value
     with pytest.raises(ValueError, match=complaint):
-        tree_state.restored(Tree, type(state)(state.header, arrays), 1)
+        restoring.restored(Tree, type(state)(state.header, arrays), 1)
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.5, 64.0])
@@ -209,7 +209,7 @@ def test_a_file_with_a_bad_sample_of_a_category_is_refused(value):
     arrays = {name: array.copy() for name, array in state.arrays.items()}
     arrays["samples"][3, 0] = value
     with pytest.raises(ValueError, match="sample 3 has a category"):
-        tree_state.restored(Tree, type(state)(state.header, arrays), 1)
+        restoring.restored(Tree, type(state)(state.header, arrays), 1)
 
 
 # -- counters ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 
 import sapwood
 from sapwood.merge import ShardLearner, apply, take_snapshot
-from sapwood.tree import tree_state
+from sapwood.tree import restoring, tree_state
 from sapwood.tree._rescaling import in_other_units
 from sapwood.tree.layout import FACTS
 
@@ -77,7 +77,7 @@ def test_trees_of_older_formats_extrapolate_as_before():
     state = tree_state.state_of(tree)
     arrays = dict(state.arrays)
     arrays["facts"] = arrays["facts"][list(FACTS.of_format(5).names)].astype(FACTS.of_format(5))
-    older = tree_state.restored(Tree, type(state)(state.header, arrays), 5)
+    older = restoring.restored(Tree, type(state)(state.header, arrays), 5)
     assert older.predict_many(columns).tolist() == tree.predict_many(columns).tolist()
     assert older.predict_one({"a": 1.05, "b": 0.5}) > tree.predict_one({"a": 1.05, "b": 0.5}) + 0.3
 

@@ -191,7 +191,7 @@ def raw_models(tree, leaf, target=0):
     origin = (
         kernel.leaf_table["origin"][leaf]
         if kernel.targets == 1
-        else kernel.target_leaf_table.reshape(-1, kernel.targets)["origin"][leaf, target]
+        else kernel.target_records.leaves.reshape(-1, kernel.targets)["origin"][leaf, target]
     )
     beta = units.T @ page[start : start + 4 * n].reshape(n, 4)
     beta[0] += origin
@@ -453,11 +453,11 @@ def test_names_for_which_there_is_no_memory_are_refused():
 def test_observers_are_measured_again_where_names_take_of_their_room():
     tree, columns, y = grown(2000, max_bytes=60_000, observer=EBSTObserver())
     kernel = tree._kernel
-    assert kernel.measure_at > kernel.rows
-    count = int(kernel.bound - tree.nbytes) // sys.getsizeof("long name 100") + 1
+    assert kernel.stream["measure_at"] > kernel.rows
+    count = int(kernel.stream["bound"] - tree.nbytes) // sys.getsizeof("long name 100") + 1
     tree.no_splits = [f"long name {100 + place}" for place in range(count)]
-    assert kernel.measure_at == kernel.rows
-    assert tree.nbytes <= kernel.bound
+    assert kernel.stream["measure_at"] == kernel.rows
+    assert tree.nbytes <= kernel.stream["bound"]
     same_from_now_on(tree, columns, y)
     assert tree.nbytes <= 60_000
 

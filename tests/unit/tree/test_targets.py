@@ -186,7 +186,7 @@ def test_views_of_all_targets_or_one():
         tree.of_target("z")
     shares = tree.feature_importances
     assert sum(shares.values()) == pytest.approx(1.0)
-    gains = tree._kernel.target_node_table.reshape(-1, 3)[: tree._kernel.node_count]["gain"]
+    gains = tree._kernel.target_records.nodes.reshape(-1, 3)[: tree._kernel.node_count]["gain"]
     nodes = tree._kernel.node_table[: tree._kernel.node_count]
     inner = nodes["kind"] != 0
     assert gains[inner].mean(axis=1) == pytest.approx(nodes["gain"][inner])

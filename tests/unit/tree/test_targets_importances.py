@@ -9,7 +9,7 @@ from naive_units import hashed
 from reference_cases import without_flags
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
 from sapwood.ensemble import ensemble_state
-from sapwood.tree import tree_state
+from sapwood.tree import restoring, tree_state
 from target_cases import NAMES, columns_of, stream_of
 
 Tree = HoeffdingTreeRegressor
@@ -32,7 +32,7 @@ def costs_of(tree):
 
 def restored(tree, arrays):
     state = tree_state.state_of(tree)
-    return tree_state.restored(Tree, type(state)(state.header, arrays), Tree.format)
+    return restoring.restored(Tree, type(state)(state.header, arrays), Tree.format)
 
 
 # -- the twin -------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_costs_are_those_of_rows_that_are_predicted_anew(kind, leaf):
         bits = hashed(number)
         kernel = tree._kernel
         for target, name in enumerate(NAMES if number and bits % 8 == 0 else ()):
-            if y[name] is None or kernel.target_stream_table["rows"][target] == 0:
+            if y[name] is None or kernel.target_records.streams["rows"][target] == 0:
                 continue
             own = tried(kernel, target, row, samples[(bits >> 48) % 32], y[name])
             expected["cost"][:, target] += w * own

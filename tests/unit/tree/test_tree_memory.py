@@ -373,7 +373,7 @@ def test_leaves_are_ranked_seldom(make):
     ranked = {0.0}
     for start in range(0, len(y), 20):
         tree.learn_many(X[start : start + 20], y[start : start + 20])
-        ranked.add(tree._kernel.ranked_at)
+        ranked.add(tree._kernel.stream["ranked_at"])
     assert not watching(tree).all()
     assert 1 < len(ranked) < 120
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sapwood import HoeffdingTreeRegressor
-from sapwood.tree import tree_state
+from sapwood.tree import restoring, tree_state
 from sapwood.tree.layout import LEAF
 from tree_cases import r2
 
@@ -185,7 +185,7 @@ def test_a_file_with_a_bad_trial_is_refused(field, value, complaint):
     arrays = {name: array.copy() for name, array in state.arrays.items()}
     arrays["trial"][field] = value
     with pytest.raises(ValueError, match=complaint):
-        tree_state.restored(Tree, type(state)(state.header, arrays), 1)
+        restoring.restored(Tree, type(state)(state.header, arrays), 1)
 
 
 def of_two(kind, rows, seed=1):
@@ -209,7 +209,7 @@ def test_what_two_features_do_together_is_found_for_several_targets(kind):
 def test_a_trial_of_several_targets_resumes_from_a_file():
     X, y = of_two("xor", 8000)
     tree, rows = Tree(), 0
-    while not tree._kernel.has_trial or not tree._kernel.target_trial_table["left_weight"].all():
+    while not tree._kernel.has_trial or not tree._kernel.target_records.trials["left_weight"].all():
         tree.learn_many(
             X[rows : rows + 50], {name: own[rows : rows + 50] for name, own in y.items()}
         )

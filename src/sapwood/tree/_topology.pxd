@@ -3,6 +3,13 @@
 from sapwood.tree._records cimport CATEGORIES, EXPERTS, LEAF, LISTED, NUMBER, NodeRecord
 from sapwood.tree._vectors cimport power_of
 
+cdef struct Topology:
+    # The nodes of a tree, of which there are `count`; its tables have room for more.
+    NodeRecord* nodes
+    Py_ssize_t count
+    Py_ssize_t room
+
+
 cdef enum:
     AHEAD = 8  # rows that walk down the tree together
 
