@@ -97,7 +97,7 @@ def swept(fault, cases, *options):
 
 
 def complaints(reports):
-    return [f"{report['case']}: {each}" for report in reports for each in report["told"]]
+    return [f"{report['case']}: {each}" for report in reports for each in report["described"]]
 
 
 @pytest.mark.parametrize("fault", ["lines", "bytecodes", "allocation", "array", "kernel"])

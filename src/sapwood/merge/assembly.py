@@ -112,7 +112,7 @@ class Part:
             "threads": None,
         }
         names = ("rows", "weight", "low", "high", "usual")
-        stream = {name: float(getattr(kernel, name)) for name in names}
+        stream = {name: float(kernel.stream[name]) for name in names}
         return cls(
             parameters,
             tree._features,
@@ -294,7 +294,7 @@ def _check_own_codes(part: Part, kernel: TreeKernel) -> None:
 
 def _unlike_a_member(kernel: TreeKernel) -> dict[str, Array]:
     """Return the arrays of what a member does not have, as its forest has it; empty ones."""
-    stream = {name: float(getattr(kernel, name)) for name in STREAM}
+    stream = {name: float(kernel.stream[name]) for name in STREAM}
     stream["measure_at"] = stream["bound"] = 0.0
     found = {
         "stream": np.array([stream[name] for name in STREAM]),

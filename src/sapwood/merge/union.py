@@ -135,5 +135,5 @@ def _fingerprint(kernel: TreeKernel) -> tuple[float, ...]:
         streams = kernel.target_records.streams
         own = np.concatenate([streams[name] for name in names]).tolist()
     else:
-        own = [getattr(kernel, name) for name in names]
+        own = [kernel.stream[name] for name in names]
     return kernel.rows, kernel.weight, *own

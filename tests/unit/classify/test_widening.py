@@ -8,7 +8,7 @@ from naive_pages import naive_pages_are_good
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.widening import widened
 from sapwood.ensemble import ensemble_state
-from sapwood.tree import tree_state
+from sapwood.tree import restoring
 from sapwood.tree.checking import numbers
 from sapwood.tree.checking.pages import check_watches
 
@@ -139,7 +139,7 @@ def test_a_new_class_does_not_check_the_numbers_of_a_model_again(kind, monkeypat
     def fail(*_):
         raise AssertionError("a state of one's own was checked")
 
-    monkeypatch.setattr(tree_state, "check_numbers", fail)
+    monkeypatch.setattr(restoring, "check_numbers", fail)
     monkeypatch.setattr(ensemble_state, "_check_numbers", fail)
     model.learn_one({"a": 0.5, "b": 0.5}, 7)
     assert model.classes[-1] == 7
