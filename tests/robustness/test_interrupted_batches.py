@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
+from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor, validation
 
 MODELS = {
     "tree": HoeffdingTreeRegressor,
@@ -59,3 +59,50 @@ def test_an_interrupted_batch_is_learned_as_a_whole_or_not_at_all(kind, predicti
             break
     assert found[0] == 50
     assert set(found[1:]) == {200}
+
+
+class Weights(np.ndarray):
+    """Weights whose length is read at the start of a batch, and before and in each block."""
+
+    calls = 0
+    interrupted = 0
+
+    def __len__(self):
+        Weights.calls += 1
+        if Weights.calls == Weights.interrupted:
+            raise KeyboardInterrupt
+        return super().__len__()
+
+
+@pytest.mark.parametrize("kind", [AdaptiveTreeRegressor, ForestRegressor])
+@pytest.mark.parametrize("block", [1, 2])
+def test_rows_of_an_interrupted_block_are_learned_once(kind, block, monkeypatch):
+    """The ensemble has accepted a block of rows, but no member has learned it yet."""
+    X = np.random.default_rng(1).random((1_400, 2))
+    model = kind(threads=2)
+    model.learn_many(X[:100], X[:100, 0])
+    expected = model.copy()
+    expected.learn_many(X[100:], X[100:, 0])
+    monkeypatch.setattr(Weights, "calls", 0)
+    monkeypatch.setattr(Weights, "interrupted", 1 + 2 * block)
+    monkeypatch.setattr(validation, "weights", lambda w, rows: np.ones(rows).view(Weights))
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many(X[100:], X[100:, 0])
+    assert model.to_bytes() == expected.to_bytes()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_too_few_ids_are_rejected_before_a_row_is_read(kind):
+    X = np.random.default_rng(1).random((700, 2))
+    model = MODELS[kind]()
+    model.learn_many(X, X[:, 0])
+    before = model.to_bytes()
+    message = "ids has 600 values and X has 700 rows: the lengths must agree"
+    for call in (
+        lambda: model.predict_many(X, ids=range(600)),
+        lambda: model.learn_many(X, X[:, 0], ids=range(600)),
+        lambda: model.predict_learn_many(X, X[:, 0], ids=range(600)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert model.to_bytes() == before

@@ -196,6 +196,10 @@ class Ensemble(Regressor):
                 "sapwood.SparseRegressor around the model, which takes any number of names"
             ) from None
 
+    def _settle(self) -> None:
+        none = np.empty(0)
+        self._kernel.learn(np.empty((0, 0)), none, none)  # finishes an interrupted block of rows
+
     def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
         known = plan.known(targets=names)
         own = self._bytes_for_each(self._features, known)

@@ -13,11 +13,12 @@ A stage is a model around another. To write one, derive from `Stage`, and state
 - which models it cannot be put around: see `sapwood.stages.order`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from sapwood import validation
 from sapwood.model import StoredModel
 from sapwood.row_methods import RowMethods
 from sapwood.rows.encoder import is_rows
@@ -107,6 +108,8 @@ class Stage(StoredModel):
 
     def _encoded_one(self, x: Any) -> Any:
         """Return one row as the schema of the innermost model encodes it."""
+        if type(x) is not dict and not isinstance(x, Mapping):
+            raise ValueError(f"x = {validation.shown(x)}: a dict of features is expected")
         encode = getattr(self.model, "_encoded_one", None)
         return super()._encoded_one(x) if encode is None else encode(x)
 

@@ -15,6 +15,7 @@ from sapwood.hybrid.members import OneRow, many_rows
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
 from sapwood.row_methods import array_for
+from sapwood.rows import frames
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
 from sapwood.stages.stage import Stage, passed_on, rows_learned
 from sapwood.validation import Label
@@ -191,18 +192,24 @@ class MultiViewRegressor(OneTargetStage):
     ) -> FloatArray:
         labels = labels_of(y, "several views are of one target; use a model for each")
         weights = np.ascontiguousarray(validation.weights(w, len(labels)))
-        encoded = self._encoded(X)
+        encoded = frames.lasting(self._encoded(X))
         before = np.empty((len(self._models), len(labels)))
         with self._turn():
             rows = many_rows(encoded, keys, self.features)
+            # Columns would bring features to the first row that only later rows have.
+            as_dicts = bool(rows.first_rows())
+            own = [
+                [view.one(x) for x in encoded] if as_dicts else view.of(rows)
+                for view in self._views
+            ]
             calls = [
                 partial(
                     model._learn_into,
-                    *(view.of(rows), labels, weights, before[place], None if place else regions),
+                    *(own[place], labels, weights, before[place], None if place else regions),
                     keys=keys,
                     delayed=delayed,
                 )
-                for place, (model, view) in enumerate(zip(self._models, self._views, strict=True))
+                for place, model in enumerate(self._models)
             ]
             found = array_for(predicting, labels.shape)
             self._learn_all(calls, before, (labels, weights), keys if delayed else None, found)

@@ -457,3 +457,22 @@ def test_random_programs_with_ids_find_every_prediction(program, stage, seed):
             assert isinstance(inner, LaggedModel) or pending_of(inner) == len(waiting)
             inner = inner.model
         assert pending_of(inner) == (len(waiting) if inner.parameters["track"] else 0)
+
+
+ONE_TARGET = {
+    "screened": sapwood.ScreenedRegressor,
+    "views": lambda model: sapwood.MultiViewRegressor(model, without=["x"]),
+    "recurring": sapwood.RecurringRegressor,
+    "sparse": sapwood.SparseRegressor,
+    "loss": lambda model: sapwood.LossRegressor(model, "huber"),
+}
+
+
+@pytest.mark.parametrize("stage", [*STAGES, *ONE_TARGET])
+@pytest.mark.parametrize("row", [None, [1.0], "x"])
+def test_a_row_that_is_no_dict_is_rejected(stage, row):
+    model = {**STAGES, **ONE_TARGET}[stage](HoeffdingTreeRegressor())
+    model.learn_one({"x": 1.0, "z": 2.0}, 1.0)
+    for call in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
+        with pytest.raises(ValueError, match=r"x = .*: a dict of features is expected"):
+            call(row)

@@ -153,6 +153,28 @@ def test_batches_with_missing_values_and_words_are_their_rows_one_by_one(kind):
     assert batch.weights == single.weights
 
 
+def test_features_that_come_with_later_rows_of_a_batch_come_with_these_rows():
+    X, y = stream(600)
+    rows = rows_of(X)
+    for place, row in enumerate(rows):
+        row["late"] = float(place % 7)
+        for name, first in (("shop", 50), ("late", 200)):
+            if place < first or place % 11 == 0:
+                del row[name]
+    batch, single = (
+        MultiViewRegressor(tree(), without=["x"], crosses=[*PAIR, ("shop", "late")])
+        for _ in range(2)
+    )
+    found = batch.predict_learn_many(rows, y).tolist()
+    expected = []
+    for x, label in zip(rows, y.tolist(), strict=True):
+        expected.append(single.predict_one(x))
+        single.learn_one(x, label)
+    assert found == expected
+    assert batch.weights == single.weights
+    assert batch.features == single.features
+
+
 def test_labels_that_are_late_find_what_was_issued_after_loading():
     X, y = stream(600)
     model, rows = MultiViewRegressor(tree(), without=["x"], crosses=PAIR), rows_of(X)
