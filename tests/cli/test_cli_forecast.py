@@ -1,6 +1,7 @@
 """Lags by time, horizons and forecasts on the command line."""
 
 import math
+import warnings
 from xml.etree import ElementTree
 
 import numpy as np
@@ -351,3 +352,13 @@ def test_rows_that_are_not_in_the_order_of_time_are_reported(folder):
     np.random.default_rng(1).shuffle(lines)
     (folder / "load.csv").write_text("\n".join([header, *lines]) + "\n")
     assert "of the first rows are earlier than the row before" in invoke(*command).stderr
+
+
+def test_a_report_of_few_rows_has_no_coverage_yet(folder):
+    lines = (folder / "load.csv").read_text().splitlines()
+    (folder / "few.csv").write_text("\n".join(lines[:20]) + "\n")
+    own = ("--lags", "24h", "--horizon", "24h", "--interval", "0.9", "--report", "report.html")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = invoke("evaluate", "few.csv", "-t", "load", *own)
+    assert found.code == 0, found.stderr
