@@ -1,6 +1,7 @@
 """Lags by time, horizons and forecasts on the command line."""
 
 import math
+import os
 import warnings
 from xml.etree import ElementTree
 
@@ -362,3 +363,10 @@ def test_a_report_of_few_rows_has_no_coverage_yet(folder):
         warnings.simplefilter("error")
         found = invoke("evaluate", "few.csv", "-t", "load", *own)
     assert found.code == 0, found.stderr
+
+
+def test_a_forecast_may_be_written_to_a_device(folder):
+    train("--lags", "24h")
+    found = invoke("forecast", "model", "--horizon", "3h", "-o", os.devnull)
+    assert found.code == 0, found.stderr
+    assert "3 forecast" in found.stderr

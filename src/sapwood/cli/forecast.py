@@ -266,6 +266,8 @@ def _write(output: Path, lines: Iterator[list[Any]]) -> None:
     csv.writer(text, lineterminator="\n").writerows(lines)
     if is_stdout(output):
         sys.stdout.write(text.getvalue())
+    elif output.exists() and not output.is_file():  # a device or a named pipe
+        output.write_bytes(text.getvalue().encode())
     else:
         write_atomically(output, text.getvalue().encode())
 
