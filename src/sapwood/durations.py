@@ -6,7 +6,14 @@ from typing import Any
 
 from sapwood import validation
 
-__all__ = ["EXAMPLES", "duration_in_seconds", "in_words", "number_and_unit", "seconds_of_duration"]
+__all__ = [
+    "EXAMPLES",
+    "duration_in_seconds",
+    "duration_text",
+    "in_words",
+    "number_and_unit",
+    "seconds_of_duration",
+]
 
 SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 UNITS = ((604_800.0, "week"), (86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
@@ -68,6 +75,17 @@ def duration_in_seconds(given: Any, name: str) -> float:
             f"{name} = {validation.shown(given)}: a duration is expected, such as {EXAMPLES}"
         )
     return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration of at least a microsecond as text that `duration_in_seconds` reads.
+
+    Examples
+    --------
+    >>> duration_text(0.5), duration_text(2_592_000.0)
+    ('0.5s', '2592000s')
+    """
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
 
 
 def in_words(seconds: float) -> str:

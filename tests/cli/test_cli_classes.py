@@ -117,6 +117,9 @@ def test_bad_rows(file):
         (["--means", "3"], "--means is for numbers, and the target is a class"),
         (["--lags", "auto"], "--lags auto is for numbers, and the target is a class"),
         (["--horizon", "3"], "--horizon is for numbers, and the target is a class"),
+        (["--min", "0"], "--min is for numbers, and the target is a class"),
+        (["--max", "9"], "--max is for numbers, and the target is a class"),
+        (["--season", "24"], "--season is for numbers, and the target is a class"),
         (["--lags", "1h"], "1h before a row needs --time"),
         (["--events", "my.jsonl"], "--events my.jsonl is for what --monitor finds"),
         (["-m", "lightgbm", "--task", "classes"], "model lightgbm: there are 'tree'"),
@@ -428,3 +431,15 @@ def test_prediction_sets_are_scored_and_written(file, data, delay):
         assert "coverage of prediction sets, level 0.95" in page.read()
     shown = invoke("evaluate", file, "-t", "sky", "--interval", "0.95").stdout
     assert "coverage of sets, level 0.95" in shown
+
+
+@pytest.mark.parametrize("task", [[], ["--task", "classes"]])
+def test_a_stream_may_name_its_own_column_of_classes(file, task):
+    named = invoke("compare", file, "-t", "sky", "-m", "tree", "--json").json()
+    ended = invoke("compare", f"{file}:target=sky", "-m", "tree", *task, "--json")
+    assert ended.code == 0, ended.stderr
+    assert ended.json()["results"][0]["accuracy"] == named["results"][0]["accuracy"]
+    alone = invoke("evaluate", f"{file}:target=sky,drop=wind", *task, "--json")
+    assert alone.code == 0, alone.stderr
+    assert alone.json()["target"] == "sky"
+    assert alone.json()["accuracy"] != named["results"][0]["accuracy"]

@@ -1,6 +1,8 @@
 """Lags by time, horizons and forecasts on the command line."""
 
 import math
+import os
+import warnings
 from xml.etree import ElementTree
 
 import numpy as np
@@ -149,6 +151,13 @@ def test_horizons_that_cannot_be_meant_are_rejected(folder, options, words):
     assert words in found.stderr
 
 
+def test_drift_is_reported_for_each_horizon(folder):
+    found = invoke(*HORIZON, "--horizon", "1h,24h", "--monitor")
+    assert found.code == 0, found.stderr
+    for horizon in ("1h", "24h"):
+        assert f"horizon {horizon}: drift: " in found.stdout
+
+
 def test_a_report_has_pictures_of_skill_and_of_what_predictions_consist_of(folder):
     own = ("--horizon", "1h,24h", "--interval", "0.9", "--report", "report.html", "--quiet")
     found = invoke(*HORIZON, *own)
@@ -191,6 +200,24 @@ def test_a_path_follows_the_last_row_at_the_usual_step(folder):
     assert "48 forecast, 24 of them recursively" in words
     assert "prediction intervals hold up to the horizon of the model, 24h" in words
     assert (folder / "model").read_bytes() == before
+
+
+def test_the_picture_of_one_row_can_be_seen(folder):
+    train("--horizon", "24h", "--lags", "24h", "--interval", "0.9")
+    forecast_rows("--horizon", "1h", "--picture", "path.svg")
+    root = ElementTree.fromstring((folder / "path.svg").read_text())
+    drawn = {each.tag.rpartition("}")[2]: each.get("points", "").split() for each in root.iter()}
+    (left, height), (right, same) = (point.split(",") for point in drawn["polyline"])
+    assert float(left) < float(right)
+    assert height == same
+    assert len(set(drawn["polygon"])) == 4
+
+
+def test_columns_that_given_rows_lack_are_named(folder):
+    train("--lags", "24h")
+    (folder / "next.csv").write_text("at.hour\n5\n")
+    _, words = forecast_rows("--rows", "next.csv")
+    assert "next.csv lacks at" in words
 
 
 def test_rows_with_columns_that_are_known_ahead_can_be_given(folder):
@@ -326,3 +353,20 @@ def test_rows_that_are_not_in_the_order_of_time_are_reported(folder):
     np.random.default_rng(1).shuffle(lines)
     (folder / "load.csv").write_text("\n".join([header, *lines]) + "\n")
     assert "of the first rows are earlier than the row before" in invoke(*command).stderr
+
+
+def test_a_report_of_few_rows_has_no_coverage_yet(folder):
+    lines = (folder / "load.csv").read_text().splitlines()
+    (folder / "few.csv").write_text("\n".join(lines[:20]) + "\n")
+    own = ("--lags", "24h", "--horizon", "24h", "--interval", "0.9", "--report", "report.html")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = invoke("evaluate", "few.csv", "-t", "load", *own)
+    assert found.code == 0, found.stderr
+
+
+def test_a_forecast_may_be_written_to_a_device(folder):
+    train("--lags", "24h")
+    found = invoke("forecast", "model", "--horizon", "3h", "-o", os.devnull)
+    assert found.code == 0, found.stderr
+    assert "3 forecast" in found.stderr

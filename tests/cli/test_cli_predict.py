@@ -296,3 +296,24 @@ def test_a_model_that_has_learned_arrays_knows_columns_by_their_numbers(tmp_path
         assert ended.code == 0, ended.stderr
         assert ended.json()["total"]["r2"] > 0.99
     assert sapwood.load(tmp_path / "n").features == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("model", "targets", "option", "words"),
+    [
+        ("forest:members=2", ["price"], ("--svg", "t.svg"), "--svg is for one tree"),
+        ("tree", ["y", "z"], ("--svg", "t.svg"), "--svg is for one target, and own predicts y, z"),
+        ("tree", ["y", "z"], ("--rules", "2"), "--rules is for one target, and own predicts y, z"),
+    ],
+)
+def test_inspect_rejects_what_a_model_does_not_have(folder, model, targets, option, words) -> None:
+    names = ["a", *targets]
+    lines = [",".join(str(row % 7 + place) for place in range(len(names))) for row in range(60)]
+    write_csv(folder / "few.csv", lines, header=",".join(names))
+    named = [part for target in targets for part in ("-t", target)]
+    assert invoke("train", "few.csv", *named, "-m", model, "--save", "own").code == 0
+    ended = invoke("inspect", "own", *option)
+    assert ended.code == 2
+    assert words in ended.stderr
+    assert ended.stdout == ""
+    assert not (folder / "t.svg").exists()

@@ -19,7 +19,7 @@ from sapwood.cli.follow import Follower
 from sapwood.cli.horizons import AUTO
 from sapwood.cli.models import make_classifier, saved_model, targets_of
 from sapwood.cli.outputs import ClassPredictionFile, write_curve
-from sapwood.cli.reading import ClassReading, Reading, is_classifier, is_topic, open_named
+from sapwood.cli.reading import ClassReading, Reading, is_classifier, is_topic, with_own_options
 from sapwood.cli.runs import Files, Learning, Scoring, Targets
 from sapwood.cli.summary import print_drift
 from sapwood.cli.values import amount, settings
@@ -56,16 +56,17 @@ def is_of_classes(
     if model is not None:
         return is_classifier(model)
     looked_at = learning.model.partition(":")[0] in ("tree", "adaptive", "forest")
-    if not looked_at or len(reading.target) != 1 or "-" in name or is_topic([*name]):
+    if not looked_at or "-" in name or is_topic([*name]):
         return False
     if name[0].partition(":")[0] in options.GENERATORS:
         return False
-    return _has_text_target(name, reading, terminal)
+    alone, reading = with_own_options(name, reading)
+    return len(reading.target) == 1 and _has_text_target(alone, reading, terminal)
 
 
-def _has_text_target(name: Sequence[str], reading: Reading, terminal: Terminal) -> bool:
+def _has_text_target(name: str | Sequence[str], reading: Reading, terminal: Terminal) -> bool:
     """Whether the target has text alone in the first rows."""
-    stream = open_named([*name], replace(reading, target=[]))
+    stream = replace(reading, target=[]).open(name)
     kinds = {note.name: note.kind for note in stream.column_notes}
     target = reading.target[0]
     if kinds.get(target) not in ("category", "number"):
@@ -111,6 +112,7 @@ class ClassJob:
         scoring: Scoring | None = None,
     ) -> None:
         scoring = scoring or Scoring()
+        alone, reading = with_own_options(name, reading)
         self._check(reading, learning, targets, scoring)
         saved = saved_model(learning.model)
         if saved is not None and not is_classifier(saved):
@@ -122,7 +124,7 @@ class ClassJob:
         self.target = self._target(reading, saved, learning.model)
         own = {each.name: getattr(reading, each.name) for each in fields(Reading)}
         own |= {"target": [], "model": saved, "label": self.target, "keys": tuple(learning.by)}
-        self.stream = self._open(name, ClassReading(**own))
+        self.stream = self._open(alone, ClassReading(**own))
         model: Any = saved
         if saved is None:
             features = {n: k for n, k in self.stream.features.items() if str(n) != self.target}
@@ -176,8 +178,8 @@ class ClassJob:
         """The classifier as it is now."""
         return self.run.model
 
-    def _open(self, name: list[str], reading: ClassReading) -> Stream:
-        stream = open_named(name, reading)
+    def _open(self, name: str | Sequence[str], reading: ClassReading) -> Stream:
+        stream = reading.open(name)
         if self.target not in stream.features:
             known = ", ".join(map(str, stream.features))
             raise UsageError(
@@ -198,6 +200,9 @@ class ClassJob:
             "--horizon": targets.horizon,
             "--lags auto": learning.lags == AUTO,
             "--means": learning.means,
+            "--min": scoring.minimum is not None,
+            "--max": scoring.maximum is not None,
+            "--season": scoring.season,
         }
         for option, value in given.items():
             if value:

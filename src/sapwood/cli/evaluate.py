@@ -19,7 +19,7 @@ from sapwood.cli.outputs import Output, PredictionFile, write_curve, write_curve
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Files, Learning, Scoring, Targets, make_run
 from sapwood.cli.series import check_series, print_series, write_series
-from sapwood.cli.summary import print_result
+from sapwood.cli.summary import print_drift, print_result
 from sapwood.evaluate.prequential import Prequential
 from sapwood.model import readable_part
 
@@ -130,6 +130,9 @@ def _evaluate_horizons(
         print(to_json(results, targets.known_ahead))
     elif not quiet:
         print_horizons(results, targets.known_ahead)
+        for horizon, found in results:
+            events = found.drift_events
+            print_drift(events, Terminal(highlight=False), f"horizon {horizon}: ")
     if report is not None:
         table = rows_by_horizon(results)
         _write_report(report, results[-1][1], run, targets.horizon, table)

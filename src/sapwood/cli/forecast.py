@@ -17,7 +17,7 @@ from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.models import check_levels
 from sapwood.cli.outputs import bound_names
-from sapwood.cli.reading import Reading
+from sapwood.cli.reading import Reading, report_missing
 from sapwood.durations import duration_in_seconds
 from sapwood.lags import LaggedModel
 from sapwood.lags.decomposition import Decomposition, decompose, groups_of
@@ -94,7 +94,7 @@ def forecast(
             check_levels(loaded.model, interval)
         made = _Rows(loaded, str(model))
         ahead = None if horizon is None else _seconds(horizon)
-        given = made.beyond(horizon, terminal) if rows is None else made.read(rows, ahead)
+        given = made.beyond(horizon, terminal) if rows is None else made.read(rows, ahead, terminal)
         if rows is None:
             made.report_missing(terminal)
         made.report_ends(given, terminal)
@@ -150,9 +150,10 @@ class _Rows:
             )
         return rows
 
-    def read(self, path: Path, ahead: float | None) -> list[Row]:
+    def read(self, path: Path, ahead: float | None, terminal: Terminal) -> list[Row]:
         """Return the rows of a file, up to the horizon."""
         stream = Reading(model=self._model).open([str(path)])
+        report_missing(terminal, self._model, stream)
         rows: list[Row] = []
         for chunk in stream.chunks():
             if chunk.bad:
@@ -265,6 +266,8 @@ def _write(output: Path, lines: Iterator[list[Any]]) -> None:
     csv.writer(text, lineterminator="\n").writerows(lines)
     if is_stdout(output):
         sys.stdout.write(text.getvalue())
+    elif output.exists() and not output.is_file():  # a device or a named pipe
+        output.write_bytes(text.getvalue().encode())
     else:
         write_atomically(output, text.getvalue().encode())
 

@@ -46,6 +46,7 @@ def inspect(
         tree = loaded if hasattr(loaded, "to_text") else readable_part(loaded)
         if tree is None:
             raise UsageError(f"{model} holds a {type(loaded).__name__}, which has no tree to show")
+        _check_shown(tree, model, {"--svg": svg is not None, "--rules": rules > 0})
         if svg is not None:
             write_atomically(svg, str(tree.draw(max_depth=depth)).encode())
         if as_json:
@@ -66,6 +67,18 @@ def inspect(
                 print(
                     f"prediction intervals: {', '.join(f'{100 * level:g} %' for level in levels)}"
                 )
+
+
+def _check_shown(tree: Any, model: Path, asked: dict[str, bool]) -> None:
+    """Complain of options that a model of several trees or several targets has nothing for."""
+    for option in (name for name, given in asked.items() if given):
+        targets = tree.schema.targets
+        if len(targets) > 1:
+            raise UsageError(
+                f"{option} is for one target, and {model} predicts {_listed(targets)}: leave it out"
+            )
+        if option == "--svg" and not hasattr(tree, "draw"):
+            raise UsageError(f"--svg is for one tree, and {model} holds several: leave it out")
 
 
 def _described(tree: Any) -> dict[str, object]:

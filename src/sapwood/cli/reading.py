@@ -420,11 +420,19 @@ def open_named(spec: str | Sequence[str], reading: Reading) -> Stream:
     >>> open_named("friedman:rows=500", Reading()).length
     500
     """
+    name, completed = with_own_options(spec, reading)
+    return completed.open(name)
+
+
+def with_own_options(
+    spec: str | Sequence[str], reading: Reading
+) -> tuple[str | Sequence[str], Reading]:
+    """Return the name of a stream without the options that follow it, and how it is read with them."""
     if not isinstance(spec, str):
-        return reading.open(spec) if len(spec) > 1 else open_named(spec[0], reading)
+        return (spec, reading) if len(spec) > 1 else with_own_options(spec[0], reading)
     name, own = (spec, {}) if is_kafka(spec) else split_spec(spec)
     if not own or os.path.exists(spec) or _generated(spec) is not None:
-        return reading.open(spec)
+        return spec, reading
     for key in own:
         if key not in OWN_OPTIONS:
             raise UsageError(f"{spec}: {key} is none of {', '.join(OWN_OPTIONS)}")
@@ -435,4 +443,4 @@ def open_named(spec: str | Sequence[str], reading: Reading) -> Stream:
         changed["time_parts"] = own["time_parts"].replace("+", ",")
     if "time_format" in own:
         changed["time_format"] = [own["time_format"].replace(":", "=", 1)]
-    return replace(reading, **changed).open(name)
+    return name, replace(reading, **changed)

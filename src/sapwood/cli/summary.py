@@ -54,15 +54,18 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     print_counts(found, terminal)
 
 
-def print_drift(found: Sequence[DriftEvent] | None, terminal: Terminal) -> None:
-    """Print the last drift alerts, if there was a monitor."""
+def print_drift(found: Sequence[DriftEvent] | None, terminal: Terminal, of: str = "") -> None:
+    """Print the last drift alerts, if there was a monitor.
+
+    - `of`: what comes before each line, such as "horizon 24h: ".
+    """
     events = found or ()
     for event in events[-MOST_CHANGES:]:
-        terminal.say(f"drift: {event}")
+        terminal.say(f"{of}drift: {event}")
     if len(events) > MOST_CHANGES:
-        terminal.say(f"and {len(events) - MOST_CHANGES:,} earlier drift events")
+        terminal.say(f"{of}and {len(events) - MOST_CHANGES:,} earlier drift events")
     if found is not None and not events:
-        terminal.say("drift: none detected")
+        terminal.say(f"{of}drift: none detected")
 
 
 def _print_targets(found: Evaluation, terminal: Terminal) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.durations import duration_text
 from sapwood.evaluate.recorder import (
     LabelledRows,
     Moment,
@@ -177,7 +178,7 @@ class SeasonalScores(Recorder):
             return self._season.given
         seasons = math.ceil(ahead.amount / self._season.amount)
         amount = seasons * self._season.amount
-        return f"{amount:g}s" if self._season.by_time else int(amount)
+        return duration_text(amount) if self._season.by_time else int(amount)
 
     def record(self, rows: LabelledRows) -> None:
         """Score rows, and keep their labels."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.durations import duration_in_seconds
+from sapwood.durations import duration_in_seconds, duration_text
 from sapwood.lags import history
 from sapwood.lags._history import History, NextRow
 from sapwood.lags.history import Key
@@ -236,7 +236,7 @@ class Lags:
         if self._time is not None:
             self._parameters["time"] = self._time.name
             if near != duration_in_seconds(TOLERANCE, "tolerance"):
-                self._parameters["tolerance"] = f"{near:g}s"
+                self._parameters["tolerance"] = duration_text(near)
         if self._table.horizon is not None:
             self._parameters["horizon"] = self._table.horizon.given
         self._unknown = [np.nan] * len(self._own)  # the labels of a row that has none

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sapwood import validation
-from sapwood.durations import EXAMPLES, duration_in_seconds
+from sapwood.durations import EXAMPLES, duration_in_seconds, duration_text
 from sapwood.lags.history import ByTime
 from sapwood.validation import Label
 
@@ -49,7 +49,7 @@ def read_span(given: Any, name: str) -> Span:
     """
     if isinstance(given, str | timedelta):
         seconds = duration_in_seconds(given, name)
-        text = f"{seconds:g}s" if isinstance(given, timedelta) else given
+        text = duration_text(seconds) if isinstance(given, timedelta) else given
         return Span("".join(text.lower().split()), seconds, True)
     rows = validation.whole(given, name, 1, LONGEST_SPAN)
     return Span(rows, rows, False)

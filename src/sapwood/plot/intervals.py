@@ -140,7 +140,8 @@ def coverage(evaluation: Evaluation, ax: Axes) -> None:
         handles += ax.plot(x, values, color=look.colour, linewidth=1.7, label=title)
         ax.axhline(float(name), color=MUTED, linestyle=":", linewidth=1.2)
     handles.append(Line2D([], [], color=MUTED, linestyle=":", linewidth=1.2))
-    lowest = min(0.45, float(np.nanmin([intervals.curve[f"faded_coverage_{n}"] for n in names])))
+    shown = np.array([intervals.curve[f"faded_coverage_{name}"] for name in names])
+    lowest = float(np.min(shown, initial=0.45, where=np.isfinite(shown)))
     ax.set_ylim(max(0.0, min(lowest, *intervals.levels) - 0.05), 1.0)
     if along == "rows":
         ax.set_xlim(left=0)

@@ -69,6 +69,9 @@ def fan_svg(fans: Sequence[Fan], levels: Sequence[float] = ()) -> str:
 
 def _drawn(fan: Fan, levels: Sequence[float]) -> str:
     predictions, bounds = fan.predictions, fan.bounds
+    if len(predictions) == 1:  # a line of one point cannot be seen
+        predictions = np.repeat(predictions, 2)
+        bounds = None if bounds is None else np.repeat(bounds, 2, axis=0)
     drawn = predictions if bounds is None else np.concatenate([predictions, bounds.ravel()])
     known = drawn[np.isfinite(drawn)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)

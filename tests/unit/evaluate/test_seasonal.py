@@ -95,6 +95,14 @@ def test_each_hour_has_its_skill_and_coverage():
     assert found.to_dict()["hours"][5]["rows"] == 40
 
 
+@pytest.mark.parametrize(("horizon", "days"), [("24h", 1), ("300h", 13), ("30d", 30)])
+def test_the_naive_forecast_of_a_long_horizon_is_some_seasons_earlier(horizon, days):
+    times, y, predictions = stream(1000)
+    found = recorded(SeasonalScores("24h", horizon), times, y, predictions, 100)
+    assert found.rows == 1000 - 24 * days
+    assert found.naive_mae == pytest.approx(np.abs(y[24 * days :] - y[: -24 * days]).mean())
+
+
 def test_rows_of_the_same_time_are_compared_with_the_same_row_a_season_earlier():
     rng = np.random.default_rng(4)
     days, shops = np.repeat(np.arange(30.0), 4) * 86_400, np.tile(["A", "A", "B", "B"], 30)

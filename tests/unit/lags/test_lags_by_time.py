@@ -364,3 +364,17 @@ def test_local_times_without_a_zone_have_an_hour_twice_in_autumn():
     assert found["2026-10-25 03:00"][0]["y.lag1h"] == 27.0  # the later of both
     assert found["2026-10-25 12:00"][0]["y.lag24h"] == 12.0  # 25 hours ago
     assert found["2026-10-26 02:00"][0]["y.lag24h"] == 27.0
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (datetime.timedelta(days=30), "2592000s"),
+        (datetime.timedelta(days=30, seconds=0.25), "2592000.25s"),
+        (datetime.timedelta(microseconds=5), "0.000005s"),
+    ],
+)
+def test_any_timedelta_can_be_saved_as_text(given, text):
+    lags = Lags([given], time="at", target="y", tolerance=given / 5 * 2)
+    assert lags.features == [f"y.lag{text}"]
+    assert Lags(**lags.parameters).parameters == lags.parameters
