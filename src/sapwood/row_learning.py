@@ -153,7 +153,7 @@ class RowLearning(RowMethods):
 
     def _predict_plan(self, plan: EncodedRows, **own: Any) -> FloatArray | None:
         """Predict rows; None if they have to be read again, as there are new features since."""
-        _check_ids(own.get("ids"), len(plan.matrix))
+        validation.check_ids(own.get("ids"), len(plan.matrix))
         shape: tuple[int, ...] = (len(plan.matrix),)
         if plan.targets:
             shape = len(plan.matrix), len(plan.targets)
@@ -213,7 +213,7 @@ class RowLearning(RowMethods):
     ) -> FloatArray | None:
         """Learn rows that were read, if their y and weights are good; `own` is of the kernel."""
         names, values = self._fitting(y)
-        _check_ids(own.get("ids"), len(plan.matrix))
+        validation.check_ids(own.get("ids"), len(plan.matrix))
         predictions = None if predicting is False else array_for(predicting, values.shape)
         if predictions is not None:
             predictions.fill(np.nan)  # of rows that were not predicted yet
@@ -320,11 +320,6 @@ def recorded(key: int, record: bool) -> dict[str, Any]:
     """Return what a kernel takes of the id of a row, and of whether its prediction is kept."""
     own: dict[str, Any] = {"ids": np.array([key], np.uint64)} if key else {}
     return own if record else {**own, "asked": False}
-
-
-def _check_ids(ids: NDArray[np.uint64] | None, rows: int) -> None:
-    if ids is not None and len(ids) != rows:
-        raise ValueError(f"ids has {len(ids)} values and X has {rows} rows: the lengths must agree")
 
 
 def _refuse(names: tuple[Label, ...], y: Any, w: float, row: int | None) -> None:

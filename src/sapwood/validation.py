@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from reprlib import Repr
 from typing import Any, NoReturn
 
@@ -13,6 +13,8 @@ from sapwood import _validation
 
 __all__ = [
     "Unfit",
+    "check_ids",
+    "check_labels",
     "check_number",
     "check_values",
     "column",
@@ -84,6 +86,18 @@ def weights(values: ArrayLike | None, count: int) -> FloatArray:
     if len(array) != count:
         raise ValueError(f"w has {len(array)} values and y has {count}: the lengths must agree")
     return np.array(array, order="C")
+
+
+def check_labels(rows: int, labels: int) -> None:
+    """Raise ValueError unless there are as many labels as rows."""
+    if rows != labels:
+        raise ValueError(f"X has {rows} rows and y has {labels} values: the lengths must agree")
+
+
+def check_ids(ids: Sized | None, rows: int) -> None:
+    """Raise ValueError unless there are as many ids as rows, or none at all."""
+    if ids is not None and len(ids) != rows:
+        raise ValueError(f"ids has {len(ids)} values and X has {rows} rows: the lengths must agree")
 
 
 def rows(

@@ -278,10 +278,7 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
                 found: FloatArray = self._model._rated(plan.in_kind, own, record)
                 return found
             rows = rows_of(self._encoded(X))
-            if len(rows) != len(keys):
-                raise ValueError(
-                    f"ids has {len(keys)} values and X has {len(rows)} rows: the lengths must agree"
-                )
+            validation.check_ids(keys, len(rows))
             pairs = zip(rows, keys.tolist(), strict=True)
             return _table([self._rated_one(x, key, record) for x, key in pairs])
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sapwood import validation
 from sapwood.rows.encoded import EncodedColumns
 
 __all__ = ["check_rows", "part_of", "rows_at"]
@@ -61,5 +62,5 @@ def rows_at(X: Any, places: Any) -> Any:
 def check_rows(X: Any, labels: int) -> None:
     """Raise ValueError unless a batch has as many rows as there are labels."""
     rows = len(next(iter(X.values()), ())) if isinstance(X, Mapping) else len(X)
-    if rows != labels and not (isinstance(X, Mapping) and not X):
-        raise ValueError(f"X has {rows} rows and y has {labels} values: the lengths must agree")
+    if not (isinstance(X, Mapping) and not X):
+        validation.check_labels(rows, labels)

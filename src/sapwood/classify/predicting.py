@@ -127,11 +127,7 @@ class PredictingClassifier(ClassRowMethods, Stage):
                 notes = np.empty((len(ratings), held.pending.width))
                 notes[:, 0], notes[:, 1:] = held.calibrator.labels, ratings
                 keys = self._keys(X, len(ratings)) if keys is None else keys
-                if len(keys) != len(ratings):
-                    raise ValueError(
-                        f"ids has {len(keys)} values and X has {len(ratings)} rows: the lengths "
-                        "must agree"
-                    )
+                validation.check_ids(keys, len(ratings))
                 held.pending.put_keys(np.ascontiguousarray(keys), notes)
             elif record and keys is None:
                 held.pending.add_unrecorded(len(ratings))

@@ -298,10 +298,7 @@ class HybridRegressor(HybridView):
         """Validate rows; return the core, the schema with these rows, the rows as numbers, and y."""
         core = self._advanced()
         plan = rows.plan(core.reader, True)
-        if len(y.values) != rows.count:
-            raise ValueError(
-                f"X has {rows.count} rows and y has {len(y.values)} values: the lengths must agree"
-            )
+        validation.check_labels(rows.count, len(y.values))
         names, values = targets.fitting(y, core.names, core.rows > 0, self.kind)
         values = values.reshape(rows.count, max(1, len(names)))
         check_rows(rows, names, values, w, correct=self._parameters["correct"])

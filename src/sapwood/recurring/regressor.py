@@ -159,10 +159,7 @@ class RecurringRegressor(OneTargetStage):
         encoded = self._encoded(X)
         with self._turn():
             rows = many_rows(encoded, keys, self._held.features)
-            if rows.count != len(labels):
-                raise ValueError(
-                    f"X has {rows.count} rows and y has {len(labels)} values: the lengths must agree"
-                )
+            validation.check_labels(rows.count, len(labels))
             found = array_for(predicting, labels.shape)
             learning = Learning(
                 self, rows, labels, weights, delayed=delayed, found=found, regions=regions

@@ -175,10 +175,7 @@ class ScreenedRegressor(OneTargetStage):
     ) -> None:
         """Learn rows in parts, after each of which features may be chosen; all rows, or none."""
         plan = rows.plan(self._reader, True)
-        if rows.count != len(y):
-            raise ValueError(
-                f"X has {rows.count} rows and y has {len(y)} values: the lengths must agree"
-            )
+        validation.check_labels(rows.count, len(y))
         if (bad := self._model._kernel.check(y, w)) >= 0:
             refuse_row(y[bad], w[bad], bad)
         before, first = self._features.names, self._held.evidence.rows
