@@ -1,6 +1,6 @@
 """The tests that `make check` leaves out, and the plugin of pytest that lists them.
 
-``pytest -p slow_tests -m "not long" tests/unit tests/properties`` writes the list anew: the functions
+``pytest -p slow_tests -m "not long" tests/unit tests/properties`` writes the list again: the functions
 whose tests take at least `SLOW` seconds of processor time together, in this process and in others.
 """
 
