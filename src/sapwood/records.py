@@ -27,9 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["LARGEST", "Field", "Record", "Times", "check", "check_all", "doubles"]
+__all__ = ["LARGEST", "Field", "Record", "Records", "Times", "check", "check_all", "doubles"]
 
 Array = NDArray[Any]
+
+Records = Any
+"""A structured array. For an expression of its fields, a type checker would try all overloads of all
+operators on arrays of any type, which takes seconds a line."""
 
 LARGEST = float(np.finfo(np.float64).max)
 """What any finite number is within."""

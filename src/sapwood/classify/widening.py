@@ -26,6 +26,7 @@ from sapwood.ensemble.ensemble_state import STREAM as ENSEMBLE_STREAM
 from sapwood.ensemble.layout import TARGET_RECORD
 from sapwood.ensemble.one_target import SUMS
 from sapwood.model import State
+from sapwood.records import Records
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, restoring, tree_state
 from sapwood.tree._column_tables import ENCODING_HEAD, GRID_DOUBLES, encoding_table_rows
@@ -170,7 +171,7 @@ def _tree(
     return found | _notes(notes, None if is_one else arrays, kernel.targets)
 
 
-def _forget_one_target(found: dict[str, Array]) -> None:
+def _forget_one_target(found: dict[str, Records]) -> None:
     """Clear what a tree of one target keeps in places that trees of several do not use."""
     nodes, leaves, facts = found["nodes"], found["leaves"], found["facts"]
     for table, record in ((nodes, TARGET_NODE), (leaves, TARGET_LEAF), (facts, TARGET_COST)):
@@ -205,7 +206,7 @@ def _records(
     return made.reshape(-1)
 
 
-def _leaf(own: Array) -> Array:
+def _leaf(own: Records) -> Records:
     """Return the leaves of a class, given those of the other one."""
     own["origin"] = 1.0 - own["origin"]
     for name in FROM_ORIGIN:
@@ -214,7 +215,7 @@ def _leaf(own: Array) -> Array:
 
 
 def _node_of(is_leaf: Array) -> Column:
-    def mirrored(own: Array) -> Array:
+    def mirrored(own: Records) -> Records:
         own["mean"] = np.where(is_leaf, own["mean"], 1.0 - own["mean"])
         return own
 
@@ -238,7 +239,7 @@ def _streams(
     return _records(table, TARGET_STREAM, is_one, sources, _stream)
 
 
-def _stream(own: Array) -> Array:
+def _stream(own: Records) -> Records:
     own["first"] = 1.0 - own["first"]
     own["low"], own["high"] = 1.0 - own["high"], 1.0 - own["low"]
     own["mean"] = -own["mean"]

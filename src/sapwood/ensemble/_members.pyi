@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.corrector._pending import PendingPredictions
+from sapwood.records import Records
 from sapwood.tree._kernel import TreeKernel
 
 FloatArray = NDArray[np.float64]
@@ -14,7 +15,7 @@ def fresh_errors(trees: int, targets: int) -> FloatArray: ...
 
 class TargetTables:
     targets: int
-    record_table: NDArray[Any]
+    record_table: Records
     stack_table: FloatArray
     layer_table: FloatArray
     error_table: FloatArray
@@ -47,7 +48,7 @@ class Members:
     tracking: bool
     targets: int
     tables: TargetTables
-    tree_table: NDArray[Any]
+    tree_table: Records
     stack_table: FloatArray
     layer_table: FloatArray
     detector_table: FloatArray

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sapwood.corrector._layer import LEVEL_RATES, last_label_share, layer_parts
 from sapwood.inspect.explanation import Contribution, Expert, Explanation, path_to
 from sapwood.inspect.view import PICTURE_RECORD, TreePicture, UnitChange
+from sapwood.records import Records
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.tree._kernel import LEAST_SHARES, TreeKernel
 from sapwood.tree.layout import CATEGORY, ERRORS, LEAF, LISTED, NUMBER, SAID_ERRORS
@@ -24,7 +25,7 @@ MOST_SHARE = 1e100  # of a variance; more is only where the variance is next to 
 def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     """Return a tree as the views see it."""
     source = kernel.node_table[: kernel.node_count]
-    nodes = np.zeros(kernel.node_count, PICTURE_RECORD)
+    nodes: Records = np.zeros(kernel.node_count, PICTURE_RECORD)
     for name in source.dtype.names or ():
         nodes[name] = source[name]
     at = np.flatnonzero(source["kind"] == LEAF)
@@ -88,7 +89,7 @@ def _levels(kernel: TreeKernel, features: Features) -> dict[int, FloatArray]:
     return {feature: kernel.encodings_of(feature)[: counts[feature]] for feature in many}
 
 
-def _facts(kernel: TreeKernel) -> NDArray[Any]:
+def _facts(kernel: TreeKernel) -> Records:
     """Return what is known of each feature; of several targets, its mean cost.
 
     That is the mean over targets of the squared errors as shares of each one's variance.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.formatting import MOST_LETTERS, number, plain, table
+from sapwood.records import Records
 from sapwood.tree.layout import CATEGORY, LEAF, NODE_RECORD, NUMBER
 
 if TYPE_CHECKING:
@@ -63,14 +64,14 @@ class Below(NamedTuple):
 class TreePicture:
     """A tree as the views see it."""
 
-    nodes: NDArray[Any]  # of PICTURE_RECORD; the first is the root
+    nodes: Records  # of PICTURE_RECORD; the first is the root
     names: Sequence[str]  # of the features
     categories: Sequence[Sequence[str]]  # of each feature in the order of their codes
     levels: Mapping[int, FloatArray] = field(default_factory=dict)  # of categories of many
     identifiers: Sequence[str] = ()  # features that count as missing, as their values never repeat
     facts: NDArray[Any] | None = None  # of FACTS_RECORD: what is known of each feature
     targets: Sequence[str] = ()  # the names of several
-    of_targets: NDArray[Any] | None = None  # of several, by node and target: TARGET_NODE
+    of_targets: Records | None = None  # of several, by node and target: TARGET_NODE
     inherited: FloatArray | None = None  # the weight that each leaf had when it was made
     learned: float = 0.0  # the weight of all rows
     flags: Mapping[str, str] = field(default_factory=dict)  # of missing values: whose each is

@@ -21,6 +21,7 @@ from sapwood.merge.errors import MergeError
 from sapwood.merge.recoding import Order, check_labels, known_by_both, listed_labels, recoded
 from sapwood.merge.target_records import errors_of_tree, no_targets, targets_of_tree
 from sapwood.model import State
+from sapwood.records import Records
 from sapwood.rows.features import OTHERS, Features, labels_within
 from sapwood.schema import Schema
 from sapwood.tree import _memory, memory, tree_state
@@ -76,7 +77,7 @@ class Part:
     reader: Features
     kernels: list[TreeKernel]
     pending: list[int]
-    records: Array
+    records: Records
     weights: Array
     stream: dict[str, float]
     schema: Schema
@@ -380,7 +381,7 @@ def _state(
     return State(header, found)
 
 
-def _records(parts: Sequence[Part], fresh: Array, rows: float) -> Array:
+def _records(parts: Sequence[Part], fresh: Records, rows: float) -> Records:
     """Return what is known of each tree, counted by the rows of all models; one waits.
 
     Trees of one model keep their numbers, and so the weights that are drawn for them.

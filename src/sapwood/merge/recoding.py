@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.merge.errors import MergeError
+from sapwood.records import Records
 from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
 from sapwood.rows.features import TARGETS, Features
 from sapwood.tree import tree_state
@@ -179,7 +180,7 @@ def _costs(arrays: dict[str, Array], order: Order, targets: int) -> dict[str, Ar
     return {"target_costs": np.ascontiguousarray(costs[order.features]).reshape(-1)}
 
 
-def _nodes(nodes: Array, order: Order, places: Array, names: list[Label]) -> Array:
+def _nodes(nodes: Records, order: Order, places: Array, names: list[Label]) -> Records:
     nodes = nodes.copy()
     inner = nodes["kind"] != LEAF
     nodes["feature"][inner] = order.places[nodes["feature"][inner]]
@@ -240,7 +241,7 @@ def _samples(samples: Array, order: Order) -> Array:
     return samples
 
 
-def _changes(changes: Array, order: Order) -> Array:
+def _changes(changes: Records, order: Order) -> Records:
     changes = changes.copy()
     own = (changes["row"] > 0) & (changes["column"] >= 0)
     changes["column"][own] = order.places[changes["column"][own].astype(int)]

@@ -21,6 +21,7 @@ from sapwood.plot.clock import (
     places_of_recent,
 )
 from sapwood.plot.style import BLUE, MUTED, ORANGE, fit, label_axes, legend, looks_of
+from sapwood.records import Records
 
 __all__ = ["band", "coverage", "prediction_intervals"]
 
@@ -91,13 +92,13 @@ def prediction_intervals(evaluation: Evaluation, ax: Axes, most: int = 500) -> N
     mark_changes(ax, evaluation, along)
 
 
-def _shade(ax: Axes, x: FloatArray, rows: NDArray[Any]) -> None:
+def _shade(ax: Axes, x: FloatArray, rows: Records) -> None:
     """Shade the prediction intervals of rows."""
     shaded = ax.fill_between(x, rows["lower"], rows["upper"], color=BLUE, alpha=SHADE, linewidth=0)
     shaded.set_gid(BAND_ID)
 
 
-def _draw_actual(ax: Axes, x: FloatArray, rows: NDArray[Any], size: float) -> None:
+def _draw_actual(ax: Axes, x: FloatArray, rows: Records, size: float) -> None:
     """Draw actual values as dots, and as crosses outside of their intervals."""
     known = np.isfinite(rows["lower"])
     out = known & ((rows["y"] < rows["lower"]) | (rows["upper"] < rows["y"]))

@@ -25,6 +25,7 @@ from sapwood.plot.clock import (
     start_axis,
 )
 from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, fit, label_axes, legend, range_of
+from sapwood.records import Records
 
 __all__ = [
     "actual_vs_predicted",
@@ -236,7 +237,7 @@ def has_hours(evaluation: Evaluation) -> bool:
     return bool(np.count_nonzero(rows) > 1 and rows.sum() >= LEAST_ROWS)
 
 
-def _draw_band(ax: Axes, x: FloatArray, means: FloatArray, parts: list[NDArray[Any]]) -> None:
+def _draw_band(ax: Axes, x: FloatArray, means: FloatArray, parts: list[Records]) -> None:
     """Draw the mean error of each part, and the range of 80 % of the errors of its sample."""
     nothing = np.full(2, np.nan)
     errors = [part["prediction"] - part["y"] for part in parts]

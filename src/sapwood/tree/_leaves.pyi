@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.observers.base import TableObserver
+from sapwood.records import Records
 
 def table_room(rows: int) -> int: ...
 def lengthened(table: NDArray[Any], rows: int) -> NDArray[Any]: ...
@@ -11,7 +12,7 @@ def lengthened(table: NDArray[Any], rows: int) -> NDArray[Any]: ...
 class Leaves:
     linear: bool
     leaf_count: int
-    leaf_table: NDArray[Any]
+    leaf_table: Records
     def model_page(self, leaf: int) -> Any: ...
     def watch_page(self, leaf: int) -> Any: ...
     @property

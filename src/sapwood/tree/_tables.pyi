@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._pending import PendingPredictions
 from sapwood.observers.base import TableObserver
+from sapwood.records import Records
 from sapwood.tree._column_tables import Columns
 from sapwood.tree._leaves import Leaves
 from sapwood.tree._target_records import TargetRecords
@@ -32,7 +33,7 @@ class TreeTables(Leaves):
     low: float
     high: float
     name_bytes: int
-    node_table: NDArray[Any]
+    node_table: Records
     layer_table: NDArray[np.float64]
     unit_detection_table: NDArray[Any]
     change_table: NDArray[Any]

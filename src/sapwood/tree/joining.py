@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.limits import MOST_ERROR
+from sapwood.records import Records
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.checking.pages import check_models
 from sapwood.tree.layout import ERRORS, SAID_ERRORS
@@ -47,7 +48,7 @@ class Joined(NamedTuple):
     deviation: float
 
 
-def shares_of(inherited: FloatArray, leaves: Array) -> FloatArray:
+def shares_of(inherited: FloatArray, leaves: Records) -> FloatArray:
     """Return the share of each leaf in the rows of all of them."""
     for weight in (inherited + leaves["weight"], leaves["mean_weight"]):
         if weight.sum() > 0.0:
@@ -55,14 +56,14 @@ def shares_of(inherited: FloatArray, leaves: Array) -> FloatArray:
     return np.full(len(leaves), 1.0 / len(leaves))
 
 
-def mean_of(shares: FloatArray, leaves: Array) -> float:
+def mean_of(shares: FloatArray, leaves: Records) -> float:
     """Return the mean of y over the rows of all leaves."""
     means = leaves["origin"] + leaves["mean"]
     return float(means[0] + shares @ (means - means[0]))
 
 
 def joined_records(
-    inherited: FloatArray, leaves: Array, row_weight: float, apart: FloatArray
+    inherited: FloatArray, leaves: Records, row_weight: float, apart: FloatArray
 ) -> Joined:
     """Return what one leaf knows of a target; it begins to watch again.
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.model import State
+from sapwood.records import Records
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, tree_state
 from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
@@ -48,7 +49,8 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
     place : int
         Of the target, which was seen at least once.
     """
-    arrays, targets = tree_state.kernel_arrays(kernel), kernel.targets
+    arrays: dict[str, Records] = tree_state.kernel_arrays(kernel)
+    targets = kernel.targets
     nodes, leaves = arrays["nodes"].copy(), arrays["leaves"].copy()
     for table, of_targets in ((nodes, "target_nodes"), (leaves, "target_leaves")):
         own = arrays[of_targets].reshape(-1, targets)[:, place]
@@ -84,7 +86,7 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
     return found | tree_state.pending_arrays(pending)
 
 
-def _facts(arrays: dict[str, Array], targets: int, place: int) -> Array:
+def _facts(arrays: dict[str, Records], targets: int, place: int) -> Records:
     """Return what is known of features, with what it costs a target to get them wrong."""
     facts = arrays["facts"].copy()
     own = arrays["target_costs"].reshape(-1, targets)[:, place]
@@ -95,7 +97,7 @@ def _facts(arrays: dict[str, Array], targets: int, place: int) -> Array:
     return facts
 
 
-def _units(arrays: dict[str, Array], place: int) -> dict[str, Array]:
+def _units(arrays: dict[str, Records], place: int) -> dict[str, Array]:
     """Return what is known of units, which is of all rows, of which the target may have seen few.
 
     Errors are in units of the target's deviation there.

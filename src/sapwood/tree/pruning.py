@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
+from sapwood.records import Records
 from sapwood.rows.features import Features
 from sapwood.tree import _memory, memory
 from sapwood.tree._kernel import TreeKernel
@@ -50,7 +51,7 @@ class Cut(NamedTuple):
     below: NDArray[np.intp]
 
     @classmethod
-    def at(cls, nodes: Array, node: int) -> "Cut":
+    def at(cls, nodes: Records, node: int) -> "Cut":
         """Return what stays of a tree, given its table of nodes."""
         is_gone = np.zeros(len(nodes), dtype=np.bool_)
         lefts = nodes["child"][[node]]
@@ -208,8 +209,8 @@ def _know_together(kernel: TreeKernel, cut: Cut) -> Knowledge:
 class Tables(NamedTuple):
     """The records of nodes and leaves, as long as those of the tree; those of several targets."""
 
-    nodes: Array
-    leaves: Array
+    nodes: Records
+    leaves: Records
     of_nodes: Array
     of_leaves: Array
 
@@ -235,7 +236,7 @@ def _tables_that_stay(kernel: TreeKernel, cut: Cut) -> Tables:
     return Tables(nodes, leaves, of_nodes, of_leaves)
 
 
-def _moved_up(table: Array, kept: NDArray[np.bool_]) -> Array:
+def _moved_up(table: Records, kept: NDArray[np.bool_]) -> Records:
     """Return a table as long as another, of those of its first rows that stay."""
     found = np.zeros_like(table)
     found[: kept.sum()] = table[: len(kept)][kept]
