@@ -10,6 +10,8 @@ __all__ = ["main"]
 
 FAILED = 2
 INTERRUPTED = 130
+READING = ("evaluate", "train", "predict", "forecast", "serve")
+"""Commands that read files by pyarrow, and need no pandas for that."""
 
 
 def main() -> None:
@@ -52,15 +54,31 @@ def _leave(code: object) -> None:
 def _start_quickly() -> None:
     """Leave out what a command would load, and not use.
 
-    NumPy starts threads for linear algebra, of which trees have none. And pyarrow imports pandas
-    if it can, which takes longer than all else that `predict` does; only models of other people
-    may need it, and `predict` has none. Imports make many objects that stay, so that a search for
-    unused ones among them is rarely worth it.
+    NumPy starts threads for linear algebra, of which trees have none. Imports make many objects that
+    stay, so that a search for unused ones among them is rarely worth it.
     """
     gc.set_threshold(50_000, 20, 50)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if sys.argv[1:2] == ["predict"]:
-        sys.meta_path.insert(0, _WithoutPandas())
+    if sys.argv[1:2] and sys.argv[1] in READING:
+        _keep_pandas_out_of_arrow()
+
+
+def _keep_pandas_out_of_arrow() -> None:
+    """Let pyarrow's first conversion of a value not find pandas.
+
+    It would import pandas, to recognise its objects, which takes as long as all other imports of a
+    command together. Who needs pandas, as models of other libraries do, can import it later.
+    """
+    finder = _WithoutPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        import pyarrow
+
+        pyarrow.scalar(0)
+    except ImportError:  # the command names what is missing, if it needs it
+        pass
+    finally:
+        sys.meta_path.remove(finder)
 
 
 class _WithoutPandas:

@@ -24,8 +24,8 @@ def loaded_by(code, *arguments, stdin=b""):
     return set(json.loads(run.stderr.decode().splitlines()[-1]))
 
 
-def command(*arguments, stdin=b""):
-    code = "import os, sapwood.cli\nos._exit = lambda code: None\n"
+def command(*arguments, stdin=b"", before=""):
+    code = f"{before}import os, sapwood.cli\nos._exit = lambda code: None\n"
     code += "try: sapwood.cli.main()\nexcept SystemExit: pass"
     return loaded_by(code, *arguments, stdin=stdin)
 
@@ -51,6 +51,24 @@ def test_predicting_loads_neither_pandas_nor_what_evaluates(tmp_path):
     assert {"pyarrow", "sapwood.cli.predict"} <= modules
     others = {"pandas", "matplotlib", "scipy", "sapwood.evaluate", "sapwood.streams.generators"}
     assert not others & modules
+
+
+@pytest.mark.parametrize("name", ["evaluate", "train"])
+def test_training_loads_no_pandas_but_lets_others_load_it(name, tmp_path):
+    (tmp_path / "rows.csv").write_text("a,city,y\n" + "1,Oslo,2\n2,Rome,3\n" * 20)
+    (tmp_path / "given.py").write_text(
+        "import pandas as pd, pyarrow as pa, sapwood\n"
+        "frame = pd.DataFrame({'a': [1.0], 'c': ['x']}).astype({'c': 'category'})\n"
+        "assert pa.table(frame).num_rows == 1\n"
+        "make = sapwood.HoeffdingTreeRegressor\n"
+    )
+    rows = (tmp_path / "rows.csv", "-t", "y", "-q")
+    rows += ("--save", tmp_path / "m") if name == "train" else ()
+    modules = command(name, *rows)
+    assert "pyarrow" in modules
+    assert "pandas" not in modules
+    code = f"import os; os.chdir({str(tmp_path)!r})\n"
+    assert "pandas" in command(name, *rows, "-m", "given:make", before=code)
 
 
 @pytest.mark.parametrize("module", [sapwood, streams], ids=lambda module: module.__name__)
