@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import slow_tests
@@ -64,3 +65,16 @@ def pytest_collection_modifyitems(config, items):
         left_out = [item for item in items if slow_tests.function_of(item) in slow]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if slow_tests.function_of(item) not in slow]
+
+
+@pytest.fixture
+def unsaved_charts(monkeypatch):
+    """Draw charts of reports, but do not convert them to SVG, which takes three quarters of the time.
+
+    For tests of the text of a report. `tests/unit/report` looks at charts.
+    """
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, file, **_: file.write(b'<svg viewBox="0 0 1 1"/>')
+    )

@@ -232,6 +232,7 @@ def test_models_of_the_other_task(file):
     assert "holds a HoeffdingTreeRegressor" in ended.stderr
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_report_and_curve(file):
     ended = invoke(
         "evaluate", file, "-t", "sky", "--report", "my.html", "--curve", "my.csv", "--json"
@@ -321,6 +322,7 @@ def test_a_checkpoint_of_another_run_is_rejected(file):
     assert "my.check" in ended.stderr
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_drift_of_the_log_loss_is_reported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)

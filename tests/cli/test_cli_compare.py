@@ -212,6 +212,7 @@ def test_it_goes_on_when_a_model_fails(folder) -> None:
     assert "failed" in told.splitlines()[4]
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_comparison_has_a_report(folder) -> None:
     (folder / "deserters.py").write_text(OTHERS)
     models = "tree,last,deserters:Thousand"

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -68,6 +69,12 @@ WAYS = {
 }
 
 
+def in_turn(cases, ways):
+    """Each case with one of the ways, which do not depend on it, in turn."""
+    ways, count = [*ways], len(ways)
+    return [(*case, ways[(at + at // count) % count]) for at, case in enumerate(cases)]
+
+
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("filled")
@@ -87,7 +94,7 @@ def filled(tmp_path_factory):
 @pytest.fixture
 def folder(filled, tmp_path, monkeypatch):
     """A folder of files that are all there, which no command may change."""
-    subprocess.run(["cp", "-r", f"{filled}/.", str(tmp_path)], check=True)
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     before = contents(tmp_path)
     yield tmp_path
@@ -99,8 +106,7 @@ def contents(folder):
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("name", "option", "there"), CASES)
+@pytest.mark.parametrize(("name", "option", "there", "way"), in_turn(CASES, WAYS))
 def test_what_is_read_is_not_written_by_another_name(folder, name, option, there, way) -> None:
     link = "link.svg"
     WAYS[way](there, link)
@@ -119,8 +125,9 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("way", ["same", "hard", "soft", "soft to nothing"])
-@pytest.mark.parametrize(("name", "one", "another"), PAIRS)
+@pytest.mark.parametrize(
+    ("name", "one", "another", "way"), in_turn(PAIRS, ["same", "hard", "soft", "soft to nothing"])
+)
 def test_no_two_outputs_are_one_file(folder, name, one, another, way) -> None:
     if way != "same":
         if way != "soft to nothing":
@@ -147,8 +154,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("way", ["same", *WAYS])
-@pytest.mark.parametrize(("name", "option", "setting"), SETTINGS)
+@pytest.mark.parametrize(("name", "option", "setting", "way"), in_turn(SETTINGS, ["same", *WAYS]))
 def test_settings_are_not_written_over(folder, name, option, setting, way) -> None:
     there = {"--config": "my.toml", "--kafka-config": "kafka.properties", "--schema": "m"}[setting]
     (folder / "my.toml").write_text(f"[{name}]\n")

@@ -67,6 +67,7 @@ def test_durations_need_a_column_of_times(folder):
 HORIZON = ("evaluate", "load.csv", "-t", "load", "--lags", "auto")
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_each_horizon_has_a_model_and_scores(folder):
     found = invoke(*HORIZON, "--horizon", "24h,1h", "--json", "--report", "report.html")
     assert found.code == 0, found.stderr
@@ -158,6 +159,7 @@ def test_drift_is_reported_for_each_horizon(folder):
         assert f"horizon {horizon}: drift: " in found.stdout
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_report_has_pictures_of_skill_and_of_what_predictions_consist_of(folder):
     own = ("--horizon", "1h,24h", "--interval", "0.9", "--report", "report.html", "--quiet")
     found = invoke(*HORIZON, *own)
@@ -283,6 +285,7 @@ def test_predict_warns_of_lags_that_are_not_known(folder):
     assert "use `sapwood forecast`" in found.stderr
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_coverage_and_pinball_loss_by_horizon_and_hour(folder):
     files = ("--json", "--report", "report.html")
     found = invoke(*HORIZON, "--horizon", "24h", "--interval", "0.9", "--interval", "0.5", *files)
@@ -355,6 +358,7 @@ def test_rows_that_are_not_in_the_order_of_time_are_reported(folder):
     assert "of the first rows are earlier than the row before" in invoke(*command).stderr
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_report_of_few_rows_has_no_coverage_yet(folder):
     lines = (folder / "load.csv").read_text().splitlines()
     (folder / "few.csv").write_text("\n".join(lines[:20]) + "\n")

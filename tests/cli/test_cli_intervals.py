@@ -146,6 +146,7 @@ def test_levels_that_cannot_be_are_told(folder, arguments, words):
     assert_fails(invoke(*arguments), words)
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_report_has_a_part_about_prediction_intervals():
     rng = np.random.default_rng(3)
     x = {"size": rng.random(4000), "city": rng.choice(["Oslo", "<Rome>"], 4000).astype(object)}

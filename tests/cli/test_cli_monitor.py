@@ -119,6 +119,7 @@ def test_an_alarm_is_restored_from_what_it_told_and_nothing_else():
             DriftEvent.from_dict(wrong)
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_alerts_of_several_targets_name_them_in_events_and_reports(folder):
     x, y = columns()
     rows = zip(x["a"].tolist(), x["city"], y.tolist(), (y**2).tolist(), strict=True)

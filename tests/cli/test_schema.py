@@ -31,7 +31,7 @@ from sapwood.schema import PARTS, Rule, Schema
 from sapwood.storage import container
 from sapwood.streams.times import seconds_of_text
 
-ROWS = 700
+ROWS = 300
 START = dt.datetime(2021, 12, 5, 7)
 FORMATS = {  # of the column of times: how a file has it
     "iso": lambda t: t.isoformat(sep=" "),
@@ -178,8 +178,10 @@ WRAPPED = {
 }
 
 
-@pytest.mark.parametrize("form", ["iso", "day first", "milliseconds", "digits"])
-@pytest.mark.parametrize("wrapped", WRAPPED)
+@pytest.mark.parametrize(
+    ("wrapped", "form"),
+    [*zip(WRAPPED, ["iso", "day first", "milliseconds", "digits"] * 2, strict=True)],
+)
 def test_wrappers_and_ensembles_apply_the_schema(wrapped, form, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model, columns, words, expected = trained(form, *WRAPPED[wrapped])
@@ -196,14 +198,12 @@ def test_wrappers_and_ensembles_apply_the_schema(wrapped, form, tmp_path, monkey
 def test_rows_in_any_form_are_learned_alike(wrapped, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model, columns, words, _ = trained("milliseconds", *WRAPPED.get(wrapped, []))
-    y = np.arange(ROWS, dtype=float)
+    y, schema = np.arange(ROWS, dtype=float), sapwood.load("m").schema
     one, many, encoded, told = (sapwood.load("m") for _ in range(4))
     names = list(columns)
     for row in range(60):
         one.learn_one({name: columns[name][row] for name in names}, y[row])
-        told.learn_one(
-            sapwood.load("m").schema.encode_one({n: words[n][row] for n in names}), y[row]
-        )
+        told.learn_one(schema.encode_one({n: words[n][row] for n in names}), y[row])
     many.learn_many(pd.DataFrame(columns)[:60], y[:60])
     encoded.learn_many(model.schema.encode(pl.DataFrame(words)[:60]), y[:60])
     probe = pd.DataFrame(columns)[60:70]

@@ -167,6 +167,7 @@ def test_a_run_is_resumed_from_its_checkpoint(csv, tmp_path):
 # -- the report -----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_report_shows_weights_and_fits():
     X, y = stream(900, drift=500)
     model = small()
@@ -176,6 +177,7 @@ def test_a_report_shows_weights_and_fits():
     assert "Online and batch model" not in render(prequential(tree, (X, y)), tree)
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_report_of_a_model_that_was_not_refitted():
     X, y = stream(50)
     model = small()

@@ -349,6 +349,7 @@ def test_the_longest_wait_for_a_better_tree_is_saved_and_loaded(make):
 
 
 @every_model
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_report_tells_who_predicts(make):
     columns, y = rows(2_200)
     learner = make()

@@ -385,6 +385,7 @@ def test_the_tree_of_an_adaptive_tree_tells_one_target():
 
 
 @every_model
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_report_tells_targets_and_members(make):
     X, Y = arrays(1_200)
     columns = {f"x{place}": X[:, place] for place in range(X.shape[1])}

@@ -59,6 +59,7 @@ def test_who_takes_a_place_is_marked(followed):
     assert ages.get_ydata().tolist() == found.members.ages[:, -1].tolist()
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_page_shows_both(followed):
     forest, found = followed
     page = render(found, forest)

@@ -265,6 +265,7 @@ def drifting(rows=6000, at=4000):
 
 
 @pytest.mark.parametrize("delay", [None, 50])
+@pytest.mark.usefixtures("unsaved_charts")
 def test_drift_alerts_name_the_target_and_watch_features_once(delay):
     x, y = drifting()
     listed = []

@@ -142,6 +142,7 @@ def test_moments_become_rarer():
     assert log.interval == 40_000
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_an_evaluation_and_its_report_have_them(tmp_path):
     tree = sapwood.HoeffdingTreeRegressor()
     found = prequential(tree, streams.friedman(rows=20_000))
@@ -157,6 +158,7 @@ def test_an_evaluation_and_its_report_have_them(tmp_path):
     assert "events of the largest rules" in part
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_forest_shows_rules_of_its_best_member_and_no_events():
     forest = sapwood.ForestRegressor(threads=1)
     found = prequential(forest, streams.friedman(rows=3000))

@@ -163,6 +163,7 @@ def test_a_model_without_an_error_on_all_rows_is_last(folder) -> None:
     assert f"{start}, the first at a.csv, line 3: {WORDS}" in ended.stdout.splitlines()
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_report_says_so_first_of_all(folder) -> None:
     rows = [({"a": 1.0}, float(row % 7)) for row in range(300)]
     found = prequential(Told([math.nan] * 8 + [1.0] * 292), naive.ListStream(rows))

@@ -223,9 +223,9 @@ def state_of(model):
 @pytest.mark.parametrize(
     ("stage", "way", "step"),
     [
-        ("hybrid", "learn_one", 7),
+        ("hybrid", "learn_one", 17),
         ("hybrid", "delayed", 23),
-        ("hybrid", "learn_many", 79),
+        ("hybrid", "learn_many", 397),
         ("interval(lags)", "learn_one", 31),
         ("lags(interval)", "delayed", 31),
         pytest.param("hybrid", "learn_one", 1, marks=pytest.mark.long),

@@ -124,6 +124,7 @@ def test_all_parts_are_there_in_order_with_headings(page):
     assert "Tree on drifting" in page.text(None)
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_title_names_the_model_in_words(run):
     made = dataclasses.replace(run[0], model="<HoeffdingTreeRegressor(): 3 leaves>")
     page = Page(render(made))
@@ -132,6 +133,7 @@ def test_the_title_names_the_model_in_words(run):
     assert "HoeffdingTreeRegressor" not in page.text(None) + page.text("settings")
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_time_of_creation_is_stated_if_it_is_given(run, tmp_path):
     created = datetime(2026, 11, 18, 9, 30, tzinfo=timezone(timedelta(hours=1)))
     assert "Created 2026-11-18 08:30 UTC." in Page(render(*run, created=created)).text(None)
@@ -170,6 +172,7 @@ def test_text_of_charts_stays_text(page):
     assert "memory (MB)" in page.text("size")
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_write_report_writes_what_render_returns(run, tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")
@@ -242,6 +245,7 @@ def test_the_verdict(run, total, window, sentence):
     assert sentence in verdict(made)
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_refused_rows_with_their_reasons(run, page):
     told = page.text("rejected")
     assert "17 of 20,017 rows (0.1 %) were left out" in told
@@ -260,23 +264,27 @@ def test_settings(page, run):
 
 
 @pytest.mark.parametrize("model", [None, object()], ids=["none", "another"])
+@pytest.mark.usefixtures("unsaved_charts")
 def test_without_a_tree_there_are_no_parts_about_it(run, model):
     page = Page(render(run[0], model))
     assert {"tree", "importances", "members"}.isdisjoint(page.words)
     assert "settings" in page.words
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_tree_within_another_model_is_found(run):
     holder = SimpleNamespace(tree=run[1])
     assert Page(render(run[0], holder)).text("tree") == Page(render(*run)).text("tree")
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_parameters_of_the_tree_are_told_once(run):
     told = Page(render(*run, settings={"grace_period": "200", "delay": 24})).text("settings")
     assert told.count("grace_period") == 1
     assert "delay 24" in told
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_nothing_measured_at_all(run):
     nan = Errors(math.nan, math.nan, math.nan)
     empty = dataclasses.replace(
@@ -505,6 +513,7 @@ def test_curves_of_a_stream_with_times_go_along_them(timed_page, page):
     assert "Leaves gained and lost" in timed_page.text("size")
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_columns_are_told_if_the_stream_tells(timed):
     note = ColumnNote(
         name="<id>",
@@ -523,6 +532,7 @@ def test_columns_are_told_if_the_stream_tells(timed):
     assert "<id> time as %d.%m.%Y; also its hour <b> 3 7 nearly unique: an id?" in told
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_columns_of_a_file_are_told_as_they_were_read(tmp_path):
     rows = "".join(f"{1 + row % 28:02}.11.2026,{row},{row % 7},{row}\n" for row in range(60))
     (tmp_path / "flats.csv").write_text(f"sold,row,rooms,rent\n{rows}")

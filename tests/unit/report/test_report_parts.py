@@ -54,6 +54,7 @@ def test_delays_in_words(amount, by_time, words):
     assert Delay(amount, by_time).in_words == words
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_page_states_when_labels_arrived():
     X, y = drifting(300)
     X = {name: X[name] for name in ("wind", "noise")}
@@ -67,6 +68,7 @@ def test_the_page_states_when_labels_arrived():
     assert "its label arrived at once" in text_of(render(at_once))
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_period_of_a_stream_with_times_is_stated():
     assert "20,000 rows from 2024-01-01 to 2026-04-13" in text_of(render(*timed_run()))
 
@@ -87,6 +89,7 @@ def test_models_of_the_same_name_keep_what_was_typed():
 # -- sections ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_throughput_is_drawn_from_16000_rows_on():
     X, y = drifting(3000)
     tree = sapwood.HoeffdingTreeRegressor()
@@ -99,6 +102,7 @@ def event(row, since, severity="minor", effect=0.1, what="feature"):
     return DriftEvent(what, "a", row, since, f"a: changed at {row}", effect, severity)
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_drift_events_close_to_each_other_are_one_group():
     events = [event(100, 50), event(400, 90), event(1200, 1100), event(1700, 1600)]
     groups = grouped_events(events, 20_000)
@@ -113,6 +117,7 @@ def test_drift_events_close_to_each_other_are_one_group():
     assert " 20 100 to 400 major 0.7 a: changed at 100 a: changed at 400" in part
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_a_monitor_that_detects_nothing_has_no_section_but_a_sentence():
     quiet = dataclasses.replace(timed_run()[0], drift_events=[])
     source = render(quiet)
@@ -120,6 +125,7 @@ def test_a_monitor_that_detects_nothing_has_no_section_but_a_sentence():
     assert "The monitor detected no drift." in text_of(source)
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_next_steps_depend_on_what_was_found():
     found, tree = timed_run()
     steps = part_of(render(found, tree), "next")
@@ -132,6 +138,7 @@ def test_next_steps_depend_on_what_was_found():
     assert "--bad-rows" in part_of(render(rejected, tree), "next")
 
 
+@pytest.mark.usefixtures("unsaved_charts")
 def test_the_model_is_apart_from_baselines():
     table = text_of(part_of(render(*timed_run()), "result"))
     assert table.index("Model all rows") < table.index("Baselines, over all rows repeating")

@@ -306,10 +306,10 @@ def pending_of(model):
 @pytest.mark.parametrize(
     ("way", "step"),
     [
-        ("learn_one", 2),
-        ("learn_many", 11),
-        ("delayed", 3),
-        ("delayed_many", 13),
+        ("learn_one", 7),
+        ("learn_many", 41),
+        ("delayed", 11),
+        ("delayed_many", 43),
         pytest.param("learn_one", 1, marks=pytest.mark.long),
         pytest.param("delayed", 1, marks=pytest.mark.long),
         pytest.param("learn_many", 1, marks=pytest.mark.long),
@@ -324,7 +324,7 @@ def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, s
     for row in range(40, 40 + late):
         start.predict_one(rows[row], id=row)
     if "monitored" in stage and request.node.get_closest_marker("long") is None:
-        step *= 23  # as its calls have many lines
+        step *= 7  # as its calls have many lines
     data, line = start.to_bytes(), 1 - step
     while True:
         line += step
@@ -372,15 +372,15 @@ INNER = {
     "hybrid": hybrid,
 }
 STEPS = {
-    "tree": 11,
-    "transform": 61,
-    "loss": 61,
-    "views": 61,
-    "recurring": 61,
-    "screened": 61,
-    "lags": 31,
-    "sparse": 13,
-    "hybrid": 499,
+    "tree": 31,
+    "transform": 181,
+    "loss": 181,
+    "views": 181,
+    "recurring": 181,
+    "screened": 181,
+    "lags": 61,
+    "sparse": 41,
+    "hybrid": 1499,
 }
 
 
