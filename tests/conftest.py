@@ -5,11 +5,13 @@
 ``.hypothesis``, is tried first by the next such run, and is told by ``@reproduce_failure``.
 """
 
+import gc
 import os
 import signal
 import sys
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, Phase, settings
 
 import slow_tests
@@ -44,6 +46,24 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("sapwood")
+
+
+# Until all tests are collected, there is next to no garbage.
+gc.disable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no examples in the docstrings of tests, which have none."""
+    found = yield
+    return [each for each in found if not isinstance(each, DoctestModule)]
+
+
+def pytest_collection_finish():
+    """Let no search for garbage look at the tests, which are millions of objects that stay."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config):
