@@ -127,9 +127,9 @@ class Learning(options.LagOptions):
         "Learn the square root or log(1 + y) of a count or skewed target; auto combines a model "
         "of y and one of its square root."
     )
-    loss: Literal["poisson", "huber"] | None = model_field(
+    loss: Literal["poisson", "huber", "winsorized"] | None = model_field(
         "Minimise another loss than the squared error: poisson for counts, huber for targets "
-        "with outliers."
+        "with large errors, winsorized for isolated outliers."
     )
 
 
