@@ -5,6 +5,7 @@ is the cell of a grid that they are in.
 """
 
 import math
+import numbers
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -96,15 +97,17 @@ def views_of(without: Iterable[Label], crosses: Iterable[Any]) -> tuple[View, ..
 
 def _cross(given: Any) -> Cross:
     """Return a cross, if it is a pair of columns, with a size or without."""
-    size = given[2] if isinstance(given, tuple | list) and len(given) == 3 else None
-    is_size = isinstance(size, int | float) and 0.0 < size < math.inf
-    names = _names(given[:2] if is_size else given, "a cross")
-    if len(names) != 2 or names[0] == names[1]:
+    has_size = (
+        isinstance(given, tuple | list) and len(given) == 3 and isinstance(given[2], numbers.Real)
+    )
+    size = float(given[2]) if has_size else 1.0
+    names = _names(given[:2] if has_size else given, "a cross")
+    if len(names) != 2 or names[0] == names[1] or not 0.0 < size < math.inf:
         raise ValueError(
             f"crosses has {validation.shown(given)}: a pair of columns is expected, or a pair of "
-            "numeric columns and the size of cells"
+            "numeric columns and the size of cells, a number above 0"
         )
-    return (names[0], names[1], float(size)) if is_size else (names[0], names[1])
+    return (names[0], names[1], size) if has_size else (names[0], names[1])
 
 
 def name_of(cross: Cross) -> str:
