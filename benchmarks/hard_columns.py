@@ -11,6 +11,7 @@ rows are predicted and then learned; the lags are the values 24, 48 and 168 rows
 the last known 24. "Views" and cells are MultiViewRegressor, whose constants are those of forests.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,6 +56,7 @@ class Record(NamedTuple):
     model: str
     columns: str
     r2: float
+    microseconds: float | None = None  # of the processor for a row, by our models
 
 
 class Case(NamedTuple):
@@ -98,16 +100,22 @@ def _records(case: Case) -> Iterator[Record]:
     for name, make in MODELS.items():
         for columns, added in {"plain": {}, **case.added}.items():
             wider = DataSet(data.name, {**data.columns, **added}, data.y)
-            predictions = hard_cases._predictions(make(), wider, "by 1,000", is_open=False)
-            yield Record(case.case, data.name, name, columns, hard_cases._r2(predictions, data.y))
-        model = MultiViewRegressor(make(), crosses=case.crosses)
-        predictions = hard_cases._predictions(model, data, "by 1,000", is_open=False)
-        yield Record(case.case, data.name, name, "views", hard_cases._r2(predictions, data.y))
+            yield _timed(case.case, wider, name, columns, make())
+        views = MultiViewRegressor(make(), crosses=case.crosses)
+        yield _timed(case.case, data, name, "views", views)
     others = {"LightGBM": hard_cases._of_lightgbm}
     if case.case == "location":
         others["nearest neighbours"] = _of_neighbours
     for name, predicted in others.items():
         yield Record(case.case, data.name, name, "plain", hard_cases._r2(predicted(data), data.y))
+
+
+def _timed(case: str, data: DataSet, name: str, columns: str, model: Any) -> Record:
+    """Return the score of a model, and its time for a row."""
+    start = time.thread_time_ns()
+    predictions = hard_cases._predictions(model, data, "by 1,000", is_open=False)
+    cost = (time.thread_time_ns() - start) / 1e3 / len(data.y)
+    return Record(case, data.name, name, columns, hard_cases._r2(predictions, data.y), cost)
 
 
 def _of_neighbours(data: DataSet) -> FloatArray:
