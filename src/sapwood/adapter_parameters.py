@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from sapwood import validation
+from sapwood.model import StoredModel
+from sapwood.stages.stage import rows_learned
 
-__all__ = ["AdapterParameters"]
+__all__ = ["AdapterParameters", "new_copy"]
 
 
 class AdapterParameters:
@@ -49,6 +51,23 @@ class AdapterParameters:
                     "new model; make it a list"
                 )
         return self._model_class(**given)
+
+
+def new_copy(model: Any) -> Any:
+    """Return a copy of a model that an adapter was given, if it has learned nothing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no regression model of Sapwood, or has learned rows.
+    """
+    if not isinstance(model, StoredModel) or not hasattr(model, "learn_many"):
+        raise TypeError(f"model = {validation.shown(model)}: a model of Sapwood is expected")
+    if hasattr(model, "predict_proba_one"):
+        raise TypeError(f"model = {validation.shown(model)}: no classifier is expected")
+    if rows_learned(model):
+        raise ValueError("the model has learned rows itself: give a new one")
+    return model.copy()
 
 
 def _initialiser(model_class: type[Any], own: dict[str, Any]) -> Callable[..., None]:

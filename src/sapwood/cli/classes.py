@@ -193,8 +193,7 @@ class ClassJob:
         reading.check_one_target("classes are those of one")
         given = {
             "--batch": learning.batch,
-            "--transform": learning.transform,
-            "--loss": learning.loss,
+            **learning.of_the_target,
             "--labels": targets.labels,
             "--series": scoring.series,
             "--horizon": targets.horizon,

@@ -32,6 +32,7 @@ __all__ = [
     "saved_model",
     "targets_of",
     "with_bounds",
+    "with_named_stage",
     "with_stage",
 ]
 
@@ -45,6 +46,14 @@ CLASSIFIERS = {
     "adaptive": "AdaptiveTreeClassifier",
     "forest": "ForestClassifier",
 }
+STAGES = {
+    "screened": "ScreenedRegressor",
+    "views": "MultiViewRegressor",
+    "recurring": "RecurringRegressor",
+    "sparse": "SparseRegressor",
+}
+COLUMNS = ("without", "crosses", "always")  # parameters of stages that are lists of columns
+LAGS = "lags"  # all lag features, in such a list
 HYBRID = "hybrid"
 TREES = {"tree": 1, "adaptive": 2}  # that learn; those of a forest are counted
 BASELINES = ("mean", "last")
@@ -137,6 +146,46 @@ def with_stage(model: Any, option: str, stage: str, value: str | None) -> Any:
         return getattr(sapwood, stage)(model, value)
     except ValueError as error:
         raise UsageError(f"{option} {value}: {error}") from None
+
+
+def with_named_stage(model: Any, text: str | None, lag_features: Sequence[str] = ()) -> Any:
+    """Return a model within a stage that --stage names; itself if there is none.
+
+    Examples
+    --------
+    >>> tree = sapwood.HoeffdingTreeRegressor()
+    >>> with_named_stage(tree, "views:crosses=shop:item+east:north:0.5").crosses
+    (('shop', 'item'), ('east', 'north', 0.5))
+    """
+    if text is None:
+        return model
+    name, settings = split_spec(text)
+    if name not in STAGES:
+        raise UsageError(f"--stage {name}: {nearest(name, [*STAGES])}")
+    stage = getattr(sapwood, STAGES[name])
+    known = [each for each in inspect.signature(stage).parameters if each != "model"]
+    for each in settings.keys() - {*known}:
+        raise UsageError(f"--stage {name} has no parameter {each}: {nearest(each, known)}")
+    try:
+        given = {each: _of_stage(each, value, lag_features) for each, value in settings.items()}
+        return stage(model, **given)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--stage {text}: {error}") from None
+
+
+def _of_stage(name: str, value: str, lag_features: Sequence[str]) -> Any:
+    """Return the value of a parameter of a stage; columns are joined by +, and those of a cross by :."""
+    if name == "max_bytes":
+        return byte_count(value)
+    if name not in COLUMNS:
+        return literal(value)
+    columns = [each for each in value.split("+") if each]
+    if name == "crosses":
+        return [(*each.split(":")[:2], *map(literal, each.split(":")[2:])) for each in columns]
+    if LAGS in columns and lag_features:
+        columns.remove(LAGS)
+        columns += lag_features
+    return columns
 
 
 def with_bounds(model: Any, levels: Sequence[float]) -> Any:

@@ -18,6 +18,7 @@ from sapwood.cli.models import (
     make_model,
     saved_model,
     with_bounds,
+    with_named_stage,
     with_stage,
 )
 from sapwood.cli.options import input_field, model_field, output_field
@@ -127,10 +128,21 @@ class Learning(options.LagOptions):
         "Learn the square root or log(1 + y) of a count or skewed target; auto combines a model "
         "of y and one of its square root."
     )
-    loss: Literal["poisson", "huber"] | None = model_field(
+    loss: Literal["poisson", "huber", "winsorized"] | None = model_field(
         "Minimise another loss than the squared error: poisson for counts, huber for targets "
-        "with outliers."
+        "with large errors, winsorized for isolated outliers."
     )
+    stage: str | None = model_field(
+        "Put a stage around the model: screened, for hundreds of features of which few matter; "
+        "views:crosses=A:B+C:D:SIZE or views:without=lags, models of several columns; recurring, "
+        "for concepts that return; sparse, for rows with few of many names.",
+        "NAME[:PARAMETER=VALUE,...]",
+    )
+
+    @property
+    def of_the_target(self) -> dict[str, str | None]:
+        """The options that are for one target, of which one may be given."""
+        return {"--transform": self.transform, "--loss": self.loss, "--stage": self.stage}
 
 
 written = partial(options.writing, metavar="FILE")
@@ -211,18 +223,16 @@ def make_run(
     saved, scoring = saved_model(learning.model), scoring or Scoring()
     if checkpoint is not None and is_topic(name):
         reading = replace(reading, sample=CheckpointFile(checkpoint).sample())
-    if saved is not None and any(
-        (learning.set_, learning.batch, learning.transform, learning.loss)
-    ):
+    given = [name for name, value in learning.of_the_target.items() if value]
+    if saved is not None and (learning.set_ or learning.batch or given):
         raise UsageError(
             f"{learning.model} is a saved model: its parameters cannot be set any more"
         )
     reading = replace(reading.for_model(saved, learning.model), keys=tuple(learning.by))
-    if learning.transform and learning.loss:
-        raise UsageError("--transform and --loss both change what is learned: give one of them")
-    for name_of, given in (("--transform", learning.transform), ("--loss", learning.loss)):
-        if given and reading.has_several:
-            reading.check_one_target(f"{name_of} is for one")
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} both change what is learned: give one of them")
+    if given and reading.has_several:
+        reading.check_one_target(f"{given[0]} is for one")
     stream = _opened(name, reading, targets)
     others = not_known_ahead(stream, targets.known_ahead, targets.horizon, learning.by)
     if others:
@@ -266,6 +276,7 @@ def _model(saved: Any, learning: Learning, stream: Stream, ahead: Ahead, lags: L
     made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
     made = with_stage(made, "--transform", "TransformedRegressor", learning.transform)
     made = with_stage(made, "--loss", "LossRegressor", learning.loss)
+    made = with_named_stage(made, learning.stage, () if lags is None else lags.features)
     made = ahead.stacked(made, named, lags, stream) if learning.lags == AUTO else made
     made = with_bounds(made, learning.interval)
     return made if lags is None else LaggedModel(made, lags)
@@ -295,6 +306,7 @@ def _identity(
         **({"batch": learning.batch} if learning.batch else {}),
         **({"transform": learning.transform} if learning.transform else {}),
         **({"loss": learning.loss} if learning.loss else {}),
+        **({"stage": learning.stage} if learning.stage else {}),
     }
 
 

@@ -112,8 +112,7 @@ class WorkersJob:
             "--labels": self.targets.labels,
             "--lags, --means": self.learning.wants_lags,
             "--interval": self.learning.interval,
-            "--transform": self.learning.transform,
-            "--loss": self.learning.loss,
+            **self.learning.of_the_target,
             "--time": self.reading.time,
         }
         for option, given in later.items():

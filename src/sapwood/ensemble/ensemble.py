@@ -19,6 +19,7 @@ from sapwood.ensemble.renewal import Event, Renewal, mean_square
 from sapwood.ensemble.rules import MOST_COPIES, ROLES, EnsembleRules, poisson_thresholds
 from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
 from sapwood.inspect import snapshot, view
+from sapwood.inspect.ensemble_importances import permutation_importances
 from sapwood.inspect.explanation import Explanation
 from sapwood.model import State
 from sapwood.regressor import GrowthOf, Regressor
@@ -427,15 +428,32 @@ class Ensemble(Regressor):
 
     @property
     def feature_importances(self) -> dict[str, float]:
-        """The mean of the members' recent permutation importances."""
-        return self._importances(lately=True)
+        """The permutation feature importances of the combined prediction; they sum to 1.
+
+        Of several members, they are computed when they are read, from recent rows that the trees
+        keep as samples: the mean squared change of the prediction if the values of a feature are
+        permuted among these rows. Those of an adaptive tree are those of its tree.
+        """
+        if self._kernel.members > 1:
+            found = self._kernel.read_locked(self._permutation_importances)
+            if found:
+                return found
+        return self._mean_importances(lately=True)
+
+    def _permutation_importances(self) -> dict[str, float]:
+        """Return the importances for the combined prediction; none before they are known."""
+        changes = permutation_importances(self._kernel, self._features)
+        if not changes.any():
+            return {}
+        picture = snapshot.picture(self._kernel.trees[0], self._features)
+        return view.of_columns(picture, changes / changes.sum())
 
     @property
     def overall_importances(self) -> dict[str, float]:
-        """The same as `feature_importances`, over all rows so far."""
-        return self._importances(lately=False)
+        """The mean of the members' permutation importances, over all rows so far."""
+        return self._mean_importances(lately=False)
 
-    def _importances(self, lately: bool) -> dict[str, float]:
+    def _mean_importances(self, lately: bool) -> dict[str, float]:
         kernel = self._kernel
         pictures = [
             kernel.read_locked(snapshot.picture, tree, self._features)

@@ -291,16 +291,16 @@ def feature_importances(picture: TreePicture, lately: bool = True) -> dict[str, 
         most = costs.max(initial=0.0)
         if most > 0:
             shares = costs / most
-            return _of_columns(picture, shares / shares.sum())
+            return of_columns(picture, shares / shares.sum())
     inner = picture.nodes[picture.nodes["kind"] != LEAF]
     largest = inner["gain"].max(initial=0.0)
     if largest <= 0:
-        return _of_columns(picture, np.zeros(len(picture.names)))
+        return of_columns(picture, np.zeros(len(picture.names)))
     gains = np.bincount(inner["feature"], inner["gain"] / largest, minlength=len(picture.names))
-    return _of_columns(picture, gains / gains.sum())
+    return of_columns(picture, gains / gains.sum())
 
 
-def _of_columns(picture: TreePicture, shares: FloatArray) -> dict[str, float]:
+def of_columns(picture: TreePicture, shares: FloatArray) -> dict[str, float]:
     """Return the share of each feature; that of a flag is added to its column's."""
     found = dict(zip(picture.names, shares.tolist(), strict=True))
     for flag, owner in picture.flags.items():

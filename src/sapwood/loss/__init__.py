@@ -1,6 +1,6 @@
 """Models that minimise another loss than the squared error."""
 
-from sapwood.loss.losses import HuberLoss, Loss, PoissonLoss
+from sapwood.loss.losses import HuberLoss, Loss, PoissonLoss, WinsorizedLoss
 from sapwood.loss.regressor import LossRegressor
 
-__all__ = ["HuberLoss", "Loss", "LossRegressor", "PoissonLoss"]
+__all__ = ["HuberLoss", "Loss", "LossRegressor", "PoissonLoss", "WinsorizedLoss"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
-__all__ = ["LOSSES", "HuberLoss", "Loss", "NamedLoss", "PoissonLoss"]
+__all__ = ["LOSSES", "HuberLoss", "Loss", "NamedLoss", "PoissonLoss", "WinsorizedLoss"]
 
 LONGEST_STEP = 3.0  # of the logarithm of a mean, by one row
 ABOVE = 1.0  # by which a logarithm may exceed that of the largest y
@@ -15,6 +15,12 @@ ZERO = 0.5  # whose logarithm stands for that of 0
 FIRST_ROWS = 50  # of which all errors count
 REACH = 8.0  # median absolute errors, beyond which an error counts no more
 FAST, SLOW = 0.25, 0.025  # steps of the logarithm of the median, for the first rows and later
+USUAL_ROWS = 32  # of which the usual range of labels is known
+BEYOND = 3.0  # usual ranges beyond which a label is an outlier
+TAIL = 0.02  # share of labels on each side of the usual range
+WIDER = 3.0  # interquartile ranges that the first usual range has beyond the quartiles at most
+LEAST_STEP = 1e-3  # of the ends of the range, as a share of STEP ranges
+STEP = 3.0
 
 
 @runtime_checkable
@@ -202,4 +208,120 @@ class HuberLoss(NamedLoss):
             self.limit = REACH * self.scale
 
 
-LOSSES: dict[str, type[NamedLoss]] = {each.name: each for each in (PoissonLoss, HuberLoss)}
+class WinsorizedLoss(NamedLoss):
+    """The squared error of labels that are no isolated outliers.
+
+    The usual range is that between the 2 % and 98 % quantiles of labels, which are learned. A label
+    is an outlier if it is farther beyond this range than three times its width. It is replaced by the
+    end of the range, unless the label before it was an outlier on the same side: of a change of
+    level, only the first label is replaced.
+
+    Examples
+    --------
+    >>> loss = WinsorizedLoss()
+    >>> for row in range(100):
+    ...     loss.update(float(row % 10), 0.0, row)
+    >>> loss.held(12.0), loss.held(1000.0) < 10.0
+    (12.0, True)
+    >>> loss.update(1000.0, 0.0, 100)
+    >>> loss.held(1000.0)
+    1000.0
+    """
+
+    name: ClassVar[str] = "winsorized"
+
+    def __init__(self) -> None:
+        self.low = self.high = 0.0  # the usual range
+        self.side = 0.0  # on which the last label was an outlier: -1, 1, or 0 if it was none
+        self.rows = 0.0
+        self.first: tuple[float, ...] = ()  # labels, until the usual range is known
+
+    def _side_of(self, y: float) -> float:
+        """Return on which side a label is an outlier; 0 if it is none."""
+        reach = BEYOND * (self.high - self.low)
+        if self.rows < USUAL_ROWS or not reach > 0.0:
+            return 0.0
+        return 1.0 if y > self.high + reach else -1.0 if y < self.low - reach else 0.0
+
+    def held(self, y: float) -> float:
+        """Return a label as it is learned."""
+        side = self._side_of(y)
+        if side in (0.0, self.side):
+            return y
+        return self.high if side > 0.0 else self.low
+
+    def link(self, y: float) -> float:
+        """Return the label itself."""
+        return y
+
+    def inverse(self, raw: float) -> float:
+        """Return the raw prediction itself."""
+        return raw
+
+    def value(self, y: float, raw: float) -> float:
+        """Return half the squared error of the label as it is learned."""
+        return 0.5 * (self.held(y) - raw) ** 2
+
+    def gradient(self, y: float, raw: float) -> float:
+        """Return the error of the label as it is learned."""
+        return raw - self.held(y)
+
+    def hessian(self, y: float, raw: float) -> float:
+        """Return 1."""
+        return 1.0
+
+    def update(self, y: float, raw: float, rows: float) -> None:
+        """Move the ends of the usual range."""
+        self.side = self._side_of(y)
+        self.rows += 1.0
+        if self.rows <= USUAL_ROWS:
+            self.first = (*self.first, y)
+            if self.rows == USUAL_ROWS:
+                self._start()
+            return
+        width = self.high - self.low
+        if width <= 0.0:
+            self.low, self.high = min(self.low, y), max(self.high, y)
+            return
+        step = max(1.0 / self.rows, LEAST_STEP) * STEP * width
+        self.high += step * (1.0 - TAIL) if y > self.high else -step * TAIL
+        self.low -= step * (1.0 - TAIL) if y < self.low else -step * TAIL
+        if self.high < self.low:
+            self.low = self.high = 0.5 * (self.low + self.high)
+
+    def _start(self) -> None:
+        """Take the range of the first labels, without those far from their quartiles."""
+        labels, quarter = sorted(self.first), USUAL_ROWS // 4
+        lower, upper = labels[quarter], labels[-1 - quarter]
+        reach = WIDER * (upper - lower)
+        self.low, self.high = max(labels[0], lower - reach), min(labels[-1], upper + reach)
+        self.first = ()
+
+    def to_numbers(self) -> list[float]:
+        """Return all that it has learned."""
+        return [self.low, self.high, self.side, self.rows, *self.first]
+
+    @classmethod
+    def from_numbers(cls, numbers: Sequence[float]) -> Self:
+        """Restore what `to_numbers` returned.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be such numbers.
+        """
+        if len(numbers) < 4 or not all(map(math.isfinite, numbers)):
+            raise ValueError("the numbers of its loss are not as they were saved")
+        made = cls()
+        made.low, made.high, made.side, made.rows = map(float, numbers[:4])
+        made.first = tuple(map(float, numbers[4:]))
+        count = made.rows if made.rows < USUAL_ROWS else 0.0
+        is_possible = made.rows >= 0.0 and made.rows.is_integer() and made.low <= made.high
+        if not is_possible or len(made.first) != count or made.side not in (-1.0, 0.0, 1.0):
+            raise ValueError("the numbers of its loss cannot be")
+        return made
+
+
+LOSSES: dict[str, type[NamedLoss]] = {
+    each.name: each for each in (PoissonLoss, HuberLoss, WinsorizedLoss)
+}

@@ -55,7 +55,7 @@ class Held(NamedTuple):
 
 
 class LossRegressor(OneTargetStage):
-    """A model that minimises the Huber or Poisson loss, or a loss of your own.
+    """A model that minimises the Huber, Poisson or winsorized loss, or a loss of your own.
 
     The model inside predicts a raw value, such as the logarithm of the mean. A row whose loss has the
     derivatives g and h there is learned as the label ``raw - g / h`` of weight h, as in Newton's
@@ -65,9 +65,10 @@ class LossRegressor(OneTargetStage):
     ----------
     model : HoeffdingTreeRegressor, AdaptiveTreeRegressor or ForestRegressor
         A model of Sapwood of one target that has learned nothing yet.
-    loss : {"poisson", "huber"} or Loss
-        "poisson" is for counts, "huber" for targets with outliers. An object with the methods of
-        `sapwood.loss.Loss` is a loss of your own; a model with one cannot be saved.
+    loss : {"poisson", "huber", "winsorized"} or Loss
+        "poisson" is for counts, "huber" for targets with large errors, and "winsorized" for isolated
+        outliers. An object with the methods of `sapwood.loss.Loss` is a loss of your own; a model
+        with one cannot be saved.
 
     Notes
     -----
@@ -92,7 +93,9 @@ class LossRegressor(OneTargetStage):
     kind: ClassVar[str] = "LossRegressor"
     format: ClassVar[int] = 1
 
-    def __init__(self, model: Any, loss: Literal["poisson", "huber"] | Loss = "poisson") -> None:
+    def __init__(
+        self, model: Any, loss: Literal["poisson", "huber", "winsorized"] | Loss = "poisson"
+    ) -> None:
         super().__init__()
         self._held = Held(_checked_model(model), _checked_loss(loss), Sums())
 

@@ -9,7 +9,7 @@ from river import base
 from river.utils import dataframe
 
 from sapwood import validation
-from sapwood.adapter_parameters import AdapterParameters
+from sapwood.adapter_parameters import AdapterParameters, new_copy
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
 from sapwood.hybrid.adapting import new_hybrid
@@ -21,6 +21,7 @@ __all__ = [
     "ForestRegressor",
     "HoeffdingTreeRegressor",
     "HybridRegressor",
+    "ModelRegressor",
     "MultiTargetAdaptiveTreeRegressor",
     "MultiTargetForestRegressor",
     "MultiTargetTreeRegressor",
@@ -240,6 +241,31 @@ class HybridRegressor(RiverRegressor):
             The features.
         """
         return f"{self.model.model.explain(_renamed(x))}\nweights: {self.model.weights}"
+
+
+class ModelRegressor(RiverRegressor):
+    """Any regression model of Sapwood as a model of river.
+
+    It is for models around other models, such as `sapwood.SparseRegressor`,
+    `sapwood.ScreenedRegressor`, `sapwood.MultiViewRegressor` and `sapwood.RecurringRegressor`.
+
+    Parameters
+    ----------
+    prototype : model of Sapwood
+        A model that has learned nothing yet. A copy of it learns.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from river import datasets, evaluate, metrics
+    >>> from sapwood.river import ModelRegressor
+    >>> model = ModelRegressor(sapwood.RecurringRegressor(sapwood.ForestRegressor()))
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.1...
+    """
+
+    def __init__(self, prototype: Any) -> None:
+        self.prototype, self.model = prototype, new_copy(prototype)
 
 
 def _renamed(x: dict[Any, Any]) -> dict[Any, Any]:

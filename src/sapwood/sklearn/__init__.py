@@ -14,6 +14,7 @@ from sapwood.sklearn.regressor import (
     ForestRegressor,
     HoeffdingTreeRegressor,
     HybridRegressor,
+    ModelRegressor,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "HoeffdingTreeRegressor",
     "HybridRegressor",
     "Lags",
+    "ModelRegressor",
 ]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import (
 )
 
 from sapwood import validation
+from sapwood.adapter_parameters import new_copy
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
 from sapwood.hybrid.adapting import new_hybrid
@@ -24,6 +25,7 @@ __all__ = [
     "ForestRegressor",
     "HoeffdingTreeRegressor",
     "HybridRegressor",
+    "ModelRegressor",
 ]
 
 
@@ -88,7 +90,7 @@ class SklearnRegressor(RegressorMixin, HoldsModel):
 
     def _with(self, model: Any) -> Self:
         self.model_ = model
-        self.n_outputs_ = max(1, len(model.targets))
+        self.n_outputs_ = max(1, len(getattr(model, "targets", ())))
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -204,6 +206,45 @@ class HybridRegressor(SklearnRegressor):
 
     def _new_model(self) -> Any:
         return new_hybrid(self)
+
+
+class ModelRegressor(SklearnRegressor):
+    """Any regression model of Sapwood as an estimator of scikit-learn.
+
+    It is for models around other models, such as `sapwood.ScreenedRegressor`,
+    `sapwood.MultiViewRegressor`, `sapwood.RecurringRegressor` and `sapwood.TransformedRegressor`.
+
+    Parameters
+    ----------
+    model : model of Sapwood
+        A model that has learned nothing yet. `fit` trains a copy of it.
+    passes, shuffle, random_state
+        As for `HoeffdingTreeRegressor` of this module.
+
+    Examples
+    --------
+    >>> import numpy as np, sapwood
+    >>> from sapwood.sklearn import ModelRegressor
+    >>> X = np.random.default_rng(1).normal(size=(3_000, 200))
+    >>> y = 3 * X[:, 7] + X[:, 8]
+    >>> screened = sapwood.ScreenedRegressor(sapwood.HoeffdingTreeRegressor())
+    >>> ModelRegressor(screened).fit(X[:2_000], y[:2_000]).score(X[2_000:], y[2_000:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self, model: Any, *, passes: int = 2, shuffle: bool = True, random_state: Any = 0
+    ) -> None:
+        self.model, self.passes, self.shuffle = model, passes, shuffle
+        self.random_state = random_state
+
+    def _new_model(self) -> Any:
+        return new_copy(self.model)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = bool(getattr(self.model, "several_targets", False))
+        return tags
 
 
 def _has_columns(y: Any) -> bool:

@@ -20,7 +20,7 @@ from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
 from sapwood.stages.stage import Stage, passed_on, rows_learned
 from sapwood.validation import Label
 from sapwood.views import _combination
-from sapwood.views.columns import View, views_of
+from sapwood.views.columns import Cross, View, views_of
 
 __all__ = ["MultiViewRegressor"]
 
@@ -35,7 +35,7 @@ MOST_PENDING = 1 << 16
 class MultiViewRegressor(OneTargetStage):
     """Copies of a model with different columns, combined by their errors.
 
-    Lag features make some models worse, and crosses of categories improve some. This model trains
+    Lag features make some models worse, and crosses of columns improve some. This model trains
     copies with and without them. At first, the prediction is the mean of the copies; then a ridge
     regression on recent labels estimates their weights. Time and memory are those of all copies
     together.
@@ -48,7 +48,8 @@ class MultiViewRegressor(OneTargetStage):
         Columns that one copy does not get, such as lag features.
     crosses : iterable of pairs of str or int
         Pairs of columns. One copy gets a category of both values for each pair, such as
-        "shop & item".
+        "shop & item". With a size, as in ``("longitude", "latitude", 0.5)``, both are numbers, and
+        the category is the cell of a grid that they are in.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class MultiViewRegressor(OneTargetStage):
         model: Any,
         *,
         without: Iterable[Label] = (),
-        crosses: Iterable[Sequence[Label]] = (),
+        crosses: Iterable[Sequence[Any]] = (),
     ) -> None:
         first = checked_model(model, "the model of several views")
         if rows_learned(first):
@@ -102,8 +103,8 @@ class MultiViewRegressor(OneTargetStage):
         return self._views[-1].without
 
     @property
-    def crosses(self) -> tuple[tuple[Label, Label], ...]:
-        """The pairs of columns that one copy gets as categories."""
+    def crosses(self) -> tuple[Cross, ...]:
+        """The pairs of columns that one copy gets as categories; those of numbers with a size."""
         return self._views[0].crosses
 
     @property

@@ -13,9 +13,9 @@ from sapwood import (
     IntervalRegressor,
     LossRegressor,
 )
-from sapwood.loss import HuberLoss, PoissonLoss
+from sapwood.loss import HuberLoss, PoissonLoss, WinsorizedLoss
 
-EVERY = pytest.mark.parametrize("loss", ["poisson", "huber"])
+EVERY = pytest.mark.parametrize("loss", ["poisson", "huber", "winsorized"])
 
 
 class Logistic:
@@ -56,7 +56,7 @@ class Squared:
         return raw
 
 
-@pytest.mark.parametrize("make", [PoissonLoss, HuberLoss, Logistic])
+@pytest.mark.parametrize("make", [PoissonLoss, HuberLoss, WinsorizedLoss, Logistic])
 def test_gradients_are_derivatives(make):
     loss = make()
     if not isinstance(loss, Logistic):
@@ -115,6 +115,69 @@ def test_huber_is_not_led_astray_by_outliers():
     alone = HoeffdingTreeRegressor().predict_learn_many(X, y)
     errors = [np.mean((p[1_000:] - truth[1_000:]) ** 2) for p in (robust, alone)]
     assert errors[0] < 0.2 * errors[1]
+
+
+def test_isolated_outliers_are_replaced_and_a_change_of_level_is_learned():
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=2_000)
+    y[1_500:] += 500.0
+    y[[700, 900, 901, 1_200]] = 1e4, 1e4, -1e4, -1e4
+    loss, held = WinsorizedLoss(), []
+    for row, label in enumerate(y.tolist()):
+        held.append(loss.held(label))
+        loss.update(label, 0.0, row)
+    # Two on different sides are isolated; of the new level, only the first label is.
+    assert np.flatnonzero(held != y).tolist() == [700, 900, 901, 1_200, 1_500]
+    assert np.abs(np.array(held)[[700, 900, 901, 1_200, 1_500]]).max() < 3.0
+
+
+def test_without_outliers_the_winsorized_loss_is_the_model_itself():
+    X, y = counts(2_000)
+    alone, model = HoeffdingTreeRegressor(), LossRegressor(HoeffdingTreeRegressor(), "winsorized")
+    expected, found = alone.predict_learn_many(X, y), model.predict_learn_many(X, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("row", [0, 10])
+def test_an_outlier_among_the_first_labels_does_not_hide_the_next(row):
+    rng = np.random.default_rng(6)
+    loss = WinsorizedLoss()
+    for place, label in enumerate(rng.normal(size=200).tolist()):
+        loss.update(1e3 if place == row else label, 0.0, place)
+    assert loss.held(50.0) < 6.0
+
+
+@pytest.mark.parametrize("rows", [0, 5, 31, 32, 500])
+def test_a_winsorized_loss_is_restored(rows):
+    loss, labels = WinsorizedLoss(), np.random.default_rng(7).normal(size=600).tolist()
+    for row, label in enumerate(labels[:rows]):
+        loss.update(label, 0.0, row)
+    same = WinsorizedLoss.from_numbers(loss.to_numbers())
+    for row, label in enumerate(labels[rows:], rows):
+        assert same.held(10.0 * label) == loss.held(10.0 * label)
+        for each in (loss, same):
+            each.update(label, 0.0, row)
+    assert same.to_numbers() == loss.to_numbers()
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [],
+        [0.0, 1.0, 0.0],
+        [1.0, 0.0, 0.0, 40.0],  # low above high
+        [0.0, 1.0, 0.5, 40.0],
+        [0.0, 1.0, 0.0, 3.0],  # without the first labels
+        [0.0, 1.0, 0.0, 40.0, 2.0],
+        [0.0, 1.0, 0.0, 40.5],
+        [0.0, 1.0, 0.0, -1.0],
+        [0.0, math.inf, 0.0, 40.0],
+        [math.nan, 1.0, 0.0, 40.0],
+    ],
+)
+def test_numbers_of_a_winsorized_loss_that_cannot_be(numbers):
+    with pytest.raises(ValueError, match="the numbers of its loss"):
+        WinsorizedLoss.from_numbers(numbers)
 
 
 def test_a_loss_of_your_own_predicts_probabilities_and_cannot_be_saved(tmp_path):
@@ -219,7 +282,7 @@ def test_frames_arrays_categories_and_missing_values_are_read():
 
 
 def test_before_the_first_row_the_prediction_is_zero():
-    for loss in ("poisson", "huber", Logistic()):
+    for loss in ("poisson", "huber", "winsorized", Logistic()):
         model = LossRegressor(HoeffdingTreeRegressor(), loss)
         assert model.predict_one({"x": 1.0}) == 0.0
         assert model.predict_many({"x": [1.0]}).tolist() == [0.0]
@@ -229,7 +292,9 @@ def test_before_the_first_row_the_prediction_is_zero():
 
 
 def test_what_cannot_have_a_loss_is_rejected():
-    with pytest.raises(ValueError, match="loss = 'cube': one of 'poisson', 'huber' is expected"):
+    with pytest.raises(
+        ValueError, match="loss = 'cube': one of 'poisson', 'huber', 'winsorized' is expected"
+    ):
         LossRegressor(HoeffdingTreeRegressor(), "cube")
     with pytest.raises(TypeError, match="value, gradient, hessian, link and inverse"):
         LossRegressor(HoeffdingTreeRegressor(), object())

@@ -12,7 +12,7 @@ from places import ROOT
 PAGE = (ROOT / "docs" / "benchmarks" / "hard-cases.md").read_text(encoding="utf-8")
 FILE = ROOT / "docs" / "benchmarks" / "results" / "hard_shifts.csv"
 PAIRS = [(model, when) for model in ("tree", "adaptive", "forest") for when in ("before", "now")]
-METHODS = ("plain", "clipped", "huber")
+METHODS = ("plain", "huber", "winsorized")
 COLUMNS = {
     "Rows beyond the learned range": [("beyond the range", *pair) for pair in PAIRS],
     "The first 100 rows": [

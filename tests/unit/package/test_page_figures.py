@@ -275,6 +275,24 @@ def test_pages_on_distribution_and_drift_quote_the_tables():
     )
 
 
+def test_importances_of_forests():
+    found = {}
+    for row in records("importances"):
+        columns = ("distance", "mean_distance", "rank", "mean_rank", "halves")
+        found.setdefault(row["stream"], []).append([float(row[name]) for name in columns])
+    means = {stream: np.mean(own, axis=0) for stream, own in found.items()}
+    rows = tables("benchmarks/tables.md", "Forests, 12,000 rows")[2 : 2 + len(means)]
+    assert rows == [[stream, *(f"{value:.2f}" for value in own)] for stream, own in means.items()]
+    far = {stream: own for stream, own in means.items() if own[0] >= 0.15}
+    page = " ".join(text("explanation/model-trees.md").split())
+    assert f"less than 0.15 on {len(means) - len(far)} of {len(means)} streams" in page
+    (beijing, warm) = (far.pop(name) for name in ("Beijing PM2.5", "maximum temperature"))
+    assert not far
+    words = f"(sums of {beijing[0]:.2f} and {warm[0]:.2f})"
+    assert f"{words}, where the permutation importances of two halves of the last rows" in page
+    assert f"differ by {beijing[-1]:.2f} and {warm[-1]:.2f}" in page
+
+
 def test_pages_quote_the_tables_on_importances_and_kafka():
     rows = {row[0]: row[1:] for row in tables("benchmarks/tables.md", "## Feature importance")}
     found = [float(cell) for cell in rows["`feature_importances`"]]

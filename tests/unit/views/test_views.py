@@ -8,6 +8,7 @@ from sapwood import ForestRegressor, HoeffdingTreeRegressor, ModelFileError, Mul
 from sapwood.evaluate import prequential
 from sapwood.lags import LaggedModel, Lags
 from sapwood.views import _combination
+from sapwood.views.columns import View
 
 PAIR = [("shop", "day")]
 
@@ -98,6 +99,44 @@ def test_a_cross_that_is_useless_costs_little():
     X, y = stream(share=0.0)
     plain = r2(tree().predict_learn_many(X, y), y)
     assert r2(MultiViewRegressor(tree(), crosses=PAIR).predict_learn_many(X, y), y) > plain - 0.005
+
+
+def test_cells_of_a_location_are_found_to_be_useful():
+    rng = np.random.default_rng(8)
+    x, z = rng.uniform(-5, 5, (2, 4_000))
+    level = rng.normal(size=(10, 10))
+    y = level[np.floor(x).astype(int) + 5, np.floor(z).astype(int) + 5]
+    X = {"x": x, "z": z}
+    plain = r2(tree().predict_learn_many(X, y), y)
+    model = MultiViewRegressor(tree(), crosses=[("x", "z", 1), ("x", "z", 2.5)])
+    assert model.crosses == (("x", "z", 1.0), ("x", "z", 2.5))
+    assert r2(model.predict_learn_many(X, y), y) > plain + 0.2
+    assert model.model.features == ["x", "z", "x & z by 1", "x & z by 2.5"]
+    again = MultiViewRegressor.from_bytes(model.to_bytes())
+    assert again.crosses == model.crosses
+    one = {"x": -0.1, "z": 4.9}
+    assert again.predict_one(one) == model.predict_one(one)
+    assert model.predict_many({key: [value] for key, value in one.items()}) == pytest.approx(
+        model.predict_one(one), rel=1e-12
+    )
+
+
+def test_rows_and_columns_have_the_same_cells():
+    view = View(crosses=(("x", "z", 0.5),))
+    values = [0.0, -0.0, 0.49, -1e-9, 7.0, np.nan, None, 1e300]
+    cells = [view.one({"x": value, "z": 1.0})["x & z by 0.5"] for value in values]
+    assert cells[:5] == ["0 & 2", "0 & 2", "0 & 2", "-1 & 2", "14 & 2"]
+    assert cells[5:7] == [None, None]
+    assert view.one({"z": 1.0})["x & z by 0.5"] is None
+    assert view.one({"x": "text", "z": 1.0})["x & z by 0.5"] is None
+    by_rows, by_columns = (
+        MultiViewRegressor(tree(), crosses=[("x", "z", 0.5), ("x", "z", 2)]) for _ in range(2)
+    )
+    X = {"x": 40 * values, "z": np.arange(320.0)}
+    for row, x in enumerate(rows_of(X)):
+        by_rows.learn_one(x, float(row % 8))
+    by_columns.learn_many(X, np.arange(320.0) % 8)
+    assert by_rows.to_bytes() == by_columns.to_bytes()
 
 
 def test_a_copy_does_not_get_columns():
@@ -246,6 +285,12 @@ def test_lags_and_intervals_go_around_it():
         ({"crosses": ["ab"]}, "a list of columns"),
         ({"crosses": [("a", "a")]}, "a pair of columns"),
         ({"crosses": [("a", "b", "c")]}, "a pair of columns"),
+        ({"crosses": [("a", "b", 0.0)]}, "the size of cells"),
+        ({"crosses": [("a", "b", -1)]}, "the size of cells"),
+        ({"crosses": [("a", "b", float("inf"))]}, "the size of cells"),
+        ({"crosses": [("a", "b", float("nan"))]}, "the size of cells"),
+        ({"crosses": [("a", "a", 1.0)]}, "the size of cells"),
+        ({"crosses": [("a", "b", 1.0)] * 2}, "each once"),
         ({"crosses": [("a", "b")] * 2}, "each once"),
     ],
 )
