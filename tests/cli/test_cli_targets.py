@@ -278,7 +278,6 @@ REFUSED = [
     (["evaluate", "-t", "city"], "column 'city' holds categories, and a target is a number"),
     (["evaluate", "--drop", "power"], "column 'power' is read as left out"),
     (["compare", "-m", "tree,last"], "this LastValue learns one target, and there are 2"),
-    (["train", "--save", "x.sap", "--workers", "2"], "--workers learn one; name one target"),
 ]
 
 
@@ -289,6 +288,18 @@ def test_what_is_not_there_is_refused_in_one_line(file, typed, words):
     assert found.code == 2
     assert found.stderr.count("\n") == 1
     assert words in found.stderr
+
+
+@pytest.mark.parametrize("model", ["tree", "forest"])
+def test_workers_learn_several_targets(file, model):
+    more = ("--save", "w.sap", "--workers", "2", "--engine", "threads", "-m", model)
+    found = invoke("train", file, *TARGETS, *more)
+    assert found.code == 0, found.stderr
+    assert "rows: 900 read, 885 learned" in found.stderr
+    assert "15 had no target: not learned" in found.stderr
+    trained = sapwood.load("w.sap")
+    assert trained.targets == list(trained.schema.targets) == ["heating", "power"]
+    assert trained.features == ["temp", "wind", "city"]
 
 
 def test_models_and_streams_of_other_targets_are_refused(file):

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor, validation
+from sapwood import (
+    AdaptiveTreeRegressor,
+    CorrectedRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    validation,
+)
+from sapwood.ensemble import _ensemble
 
 MODELS = {
     "tree": HoeffdingTreeRegressor,
@@ -106,3 +113,54 @@ def test_too_few_ids_are_rejected_before_a_row_is_read(kind):
         with pytest.raises(ValueError, match=message):
             call()
     assert model.to_bytes() == before
+
+
+class Interruption:
+    """Raises at one of the reads of the block of rows that an ensemble learns."""
+
+    def __init__(self):
+        self.reads = self.wanted = 0
+
+    def work(self):
+        """A block that counts how often it is read."""
+        interruption = self
+
+        class Work(_ensemble.Work):
+            def __getattribute__(self, name):
+                interruption.reads += 1
+                if interruption.reads == interruption.wanted:
+                    raise KeyboardInterrupt
+                return super().__getattribute__(name)
+
+        return Work
+
+
+@pytest.mark.parametrize("kind", [AdaptiveTreeRegressor, ForestRegressor])
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("stage", [lambda model: model, CorrectedRegressor])
+def test_predictions_of_an_interrupted_block_are_complete(kind, targets, stage, monkeypatch):
+    """The array of the caller is filled when the block is finished, at whatever line it stopped."""
+    X = np.random.default_rng(1).random((700, 2))
+    y = X[:, 0] if targets == 1 else X[:, :2] - X[:, 1:] / 3
+    own = {} if stage is not CorrectedRegressor else {"track": None}
+    start = stage(kind(threads=1, **own))
+    start.learn_many(X[:60], y[:60])
+    after = start.copy()
+    expected = np.asarray(after.predict_learn_many(X[60:], y[60:]))
+    states = {start.to_bytes(): False, after.to_bytes(): True}  # whether the rows are learned
+    interruption, finished = Interruption(), 0
+    monkeypatch.setattr(_ensemble, "Work", interruption.work())
+    points = 0
+    while True:
+        points += 1
+        model, out = start.copy(), np.full(expected.shape, np.nan)
+        interruption.reads, interruption.wanted = 0, points
+        try:
+            model._learn_into(X[60:], y[60:], None, out, delayed=False)
+            break
+        except KeyboardInterrupt:
+            interruption.wanted = 0
+        if states[model.to_bytes()]:
+            assert out.tolist() == expected.tolist()
+            finished += 1
+    assert finished > 20

@@ -16,7 +16,7 @@ from sapwood.evaluate import evaluate_classes, prequential
 from sapwood.export import to_onnx, to_shap, to_sklearn, to_treelite
 from sapwood.lags import LaggedModel, Lags
 from sapwood.merge import take_snapshot
-from sapwood.scale.members import Members
+from sapwood.merge.members import parted
 
 KINDS = {
     "tree": (sapwood.HoeffdingTreeRegressor, sapwood.HoeffdingTreeClassifier),
@@ -211,8 +211,7 @@ def deltas(case):
 def workers(case):
     if case.kind != "forest":
         raise TypeError("a forest is expected, whose members are shared out")
-    model = case.learned()
-    return Members(model, 2) is not None
+    return len(parted(case.learned(), 2)) == 2
 
 
 def export(function):
@@ -319,8 +318,8 @@ page, and a test compares it with the models. *No effect* means that a model acc
 does not profit from it. The reasons are the messages of errors.
 
 On the command line, `evaluate`, `train` and `compare` read several targets from files, `evaluate` and
-`train` also from topics of Kafka, with `--monitor`, `--interval`, `--delay` and `--lags`. `--workers`
-and `predict --to` are for one target. Of classes, `evaluate`, `train` and `compare` read files, with
+`train` also from topics of Kafka, with `--monitor`, `--interval`, `--delay` and `--lags`; `train` with
+`--workers`. `predict --to` is for one target. Of classes, `evaluate`, `train` and `compare` read files, with
 `--checkpoint`, `--monitor`, `--events`, `--delay` in rows, `--lags`, `--lags-of`, `--means-of`, `--by`,
 `--id`, `--time`, and `--interval` for prediction sets. `train --workers` makes one forest of the
 classifiers of all workers. `--means`, `--horizon` and `--labels` are for numbers.

@@ -44,7 +44,6 @@ class WorkersJob:
         from sapwood.scale import Rounds
         from sapwood.scale.engines import engine
 
-        self.reading.check_one_target("--workers learn one")
         self._check(bad_rows, checkpoint)
         seconds, by_time = amount(every, "--every")
         if checkpoint is not None and not by_time:
@@ -62,7 +61,7 @@ class WorkersJob:
                     self.stream,
                     workers=self.workers,
                     engine=opened,
-                    read_options=reading.read_options(),
+                    read_options=reading.read_options() | {"targets": list(reading.target)},
                     on_bad_row=self.targets.on_bad_row,
                     checkpoint=checkpoint,
                     every=seconds,

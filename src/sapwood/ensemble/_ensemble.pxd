@@ -29,7 +29,7 @@ cdef class EnsembleKernel(Members):
         self, const TreeRecord* record, const uint64_t* thresholds, Py_ssize_t later
     ) noexcept nogil
     cdef Py_ssize_t rows_until_look(self) noexcept nogil
-    cdef object prepared(self, X, y, w, at_once)
+    cdef object prepared(self, X, y, w, predictions, bint asked)
     cdef int let_trees_learn(self) except -1
     cdef int begin_reading(self) except -1
     cdef TreeKernel reference(self)
@@ -37,7 +37,7 @@ cdef class EnsembleKernel(Members):
         self, TreeKernel tree, const double[:, ::1] X, const char* fresh, uint64_t* seen,
         uint64_t* keys,
     ) noexcept nogil
-    cdef int finish_work(self, double[::1] predictions) except -1
+    cdef int finish_work(self) except -1
     cdef int settle(self) except -1
     cdef bint is_look_due(self) noexcept nogil
     cdef int look_if_due(self) except -1

@@ -60,12 +60,15 @@ cdef inline bint came_before(
 
 
 class Work:
-    """Rows that were accepted, and how many rows each tree had learned before."""
+    """Rows that were accepted, and how many rows each tree had learned before.
 
-    __slots__ = ("X", "at_once", "before", "keys", "predicted", "w", "y")
+    `predictions` is the part of the caller's array for them, or None.
+    """
 
-    def __init__(self, X, y, w, before, predicted, at_once):
-        self.X, self.y, self.w = X, y, w
+    __slots__ = ("X", "at_once", "before", "keys", "predicted", "predictions", "w", "y")
+
+    def __init__(self, X, y, w, before, predicted, predictions, at_once):
+        self.X, self.y, self.w, self.predictions = X, y, w, predictions
         self.before, self.predicted, self.at_once = before, predicted, at_once
         self.keys = np.zeros(len(w), np.uint64)
 
@@ -404,7 +407,8 @@ cdef class EnsembleKernel(Members):
                     end = min(rows, start + min(self.block_rows, self.rows_until_look()))
                     span = slice(start * targets, end * targets)
                     work = self.prepared(
-                        X[start:end], y[span], w[start:end], predictions is not None and asked
+                        X[start:end], y[span], w[start:end],
+                        None if predictions is None else predictions[span], asked,
                     )
                     block, keys = work.X, work.keys
                     seen, fresh = np.zeros(len(X[0]) + 1, np.uint64), np.zeros(len(X[0]) + 1, "b")
@@ -421,7 +425,7 @@ cdef class EnsembleKernel(Members):
                     elif self.tracking:
                         self.set_keys(self.reference(), block, &fresh[0], &seen[0], &keys[0])
                     self.work = work
-                    self.finish_work(None if predictions is None else predictions[span])
+                    self.finish_work()
                     self.look_if_due()
                     start = end
                     self.block_rows = min(2 * self.block_rows, <Py_ssize_t>MOST_ROWS)
@@ -450,7 +454,7 @@ cdef class EnsembleKernel(Members):
 
     cdef int settle(self) except -1:
         """Finish the work that an interruption has left."""
-        self.finish_work(None)
+        self.finish_work()
         self.look_if_due()
         return 0
 
@@ -461,11 +465,12 @@ cdef class EnsembleKernel(Members):
             self.renew(self)
         return 0
 
-    cdef object prepared(self, X, y, w, at_once):
+    cdef object prepared(self, X, y, w, predictions, bint asked):
         """Return rows for the trees to learn; once they are `work`, they count as learned."""
         before = [tree.rows for tree in self.trees]
         predicted = np.empty((len(self.trees), len(y)))
-        return Work(np.ascontiguousarray(X), y, w, before, predicted, at_once)
+        at_once = predictions is not None and asked
+        return Work(np.ascontiguousarray(X), y, w, before, predicted, predictions, at_once)
 
     def drawn(self, Py_ssize_t place, const double[:] w not None):
         """Return the weight of each row for a tree with random weights."""
@@ -478,8 +483,9 @@ cdef class EnsembleKernel(Members):
                 weights[row] = w[row] * self.copies(record, &thresholds[0], row)
         return weights.base
 
-    cdef int finish_work(self, double[::1] predictions) except -1:
+    cdef int finish_work(self) except -1:
         """Learn the accepted rows with all trees, and combine and score their predictions."""
+        cdef double[::1] predictions
         cdef double[:, ::1] predicted
         cdef const double[:, ::1] X
         cdef const double[::1] y
@@ -495,6 +501,7 @@ cdef class EnsembleKernel(Members):
         self.let_trees_learn()
         predicted, X, y, w = self.work.predicted, self.work.X, self.work.y, self.work.w
         keys, at_once = self.work.keys, self.work.at_once
+        predictions = self.work.predictions
         rows = w.shape[0]
         counts = self.counts_of(self.work.w) if marking else np.zeros((0, 0), "b")
         if self.tracking and self.pending.count > 0:

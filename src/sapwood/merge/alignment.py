@@ -16,7 +16,9 @@ from sapwood import validation
 from sapwood.merge._delta import RATES_OF_MODELS, delta_doubles, information_doubles
 from sapwood.merge.column_facts import aligned_facts
 from sapwood.merge.errors import MergeError
+from sapwood.merge.leaf_sums import joined_slots
 from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
+from sapwood.rows.features import TARGETS
 from sapwood.validation import Label
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "are_few",
     "many_of",
     "slot_counts",
+    "targets_of",
     "united",
 ]
 
@@ -76,6 +79,16 @@ def _order(name: Label) -> tuple[bool, Any]:
     return isinstance(name, str), name
 
 
+def targets_of(header: Header) -> int:
+    """Return the number of targets."""
+    return max(1, len(header.get(TARGETS, ())))
+
+
+def is_separate(header: Header) -> bool:
+    """Return whether each of several targets has models of its own: where categories enter them."""
+    return targets_of(header) > 1 and CATEGORY in header["kinds"]
+
+
 def slot_counts(header: Header, slots: int) -> Array:
     """Return how many slots each feature has, that of missing values among them."""
     return np.where(are_few(header), 1 + CODES, 1 + slots)
@@ -124,8 +137,13 @@ def aligned(arrays: dict[str, Array], old: Header, new: Header, slots: int) -> d
             features,
             codes,
         ),
-        "models": _aligned_models(arrays["models"], features, len(new["names"])),
-        "levels": _aligned_levels(arrays["levels"], features, codes, stay, len(new["names"])),
+        "models": _aligned_models(arrays["models"], features, old, new),
+        "levels": np.stack(
+            [
+                _aligned_levels(own, features, codes, stay, len(new["names"]))
+                for own in arrays["levels"]
+            ]
+        ),
         "label_sums": _aligned_label_sums(arrays, old, new, features),
         "facts": aligned_facts(arrays["facts"], features, len(new["names"])),
         "parts_at": parts_at,
@@ -175,35 +193,34 @@ def _aligned_slots(
     slot = np.where(missing, after[target] - 1, slot)
     moved = ends[target] - after[target] + slot
     leaf = np.repeat(np.arange(len(sums)), sums["slots"])
-    key = leaf * (int(ends[-1]) if len(ends) else 1) + moved
-    unique, inverse = np.unique(key, return_inverse=True)
-    joined = np.zeros((len(unique), 3))
-    np.add.at(joined, inverse, arrays["slots"])
-    width = int(ends[-1]) if len(ends) else 1
-    sums["slots"] = np.bincount(unique // width, minlength=len(sums))[: len(sums)]
-    return {"sums": sums, "places": (unique % width).astype(np.uint32), "slots": joined}
+    found, sums["slots"] = joined_slots(leaf, moved, arrays["slots"], len(sums))
+    return {"sums": sums, **found}
 
 
-def _aligned_models(models: Array, features: Array, count: int) -> Array:
+def _aligned_models(models: Array, features: Array, before: Header, after: Header) -> Array:
     """Return increments of models for more terms, of which nothing was learned."""
     if not models.shape[1]:
         return models
-    old, new = len(features), count
+    old, new, targets = len(features), len(after["names"]), targets_of(before)
     terms = np.append(0, 1 + features)
-    result = np.zeros((len(models), delta_doubles(new, True)))
-    square = [information_doubles(n) > n + 1 for n in (old, new)]
-    information, target = information_doubles(old), information_doubles(new)
+    pages = [targets if is_separate(header) else 1 for header in (before, after)]
+    result = np.zeros((len(models), delta_doubles(new, True, targets, pages[1] > 1)))
+    size, room = information_doubles(old), information_doubles(new)
+    given, wide = (
+        table[:, : page * width].reshape(len(models), page, width)
+        for table, page, width in zip((models, result), pages, (size, room), strict=True)
+    )
     row, column = np.tril_indices(old + 1)
-    if square == [True, True]:
+    if size == old + 1:
+        wide[..., terms] = given  # to all targets, if these have shared it so far
+    elif room > new + 1:
         low, high = np.minimum(terms[row], terms[column]), np.maximum(terms[row], terms[column])
-        result[:, high * (high + 1) // 2 + low] = models[:, :information]
-    elif square == [False, False]:
-        result[:, terms] = models[:, :information]
+        wide[..., high * (high + 1) // 2 + low] = given
     else:  # from a matrix to a diagonal, as there are many terms now
-        result[:, terms] = models[:, :information][:, row == column]
-    for rate in range(RATES_OF_MODELS):
-        start, place = information + (old + 1) * rate, target + (new + 1) * rate
-        result[:, place + terms] = models[:, start : start + old + 1]
+        wide[..., terms] = given[..., row == column]
+    shape = len(models), targets * RATES_OF_MODELS
+    moved = result[:, pages[1] * room :].reshape(*shape, new + 1)
+    moved[..., terms] = models[:, pages[0] * size :].reshape(*shape, old + 1)
     return result
 
 
@@ -228,7 +245,7 @@ def _aligned_label_sums(
             parts[at] = labels, arrays["label_sums"][start : start + len(labels)]
             start += len(labels)
         elif old["kinds"][place] == CATEGORY:
-            parts[at] = labels, arrays["levels"][CODES * place : CODES * place + len(labels)]
+            parts[at] = labels, arrays["levels"][0, CODES * place : CODES * place + len(labels)]
     result = [np.zeros((0, len(LABEL_SUMS)))]
     for at in many_of(new):
         code_of = {label: code for code, label in enumerate(new["labels"][at])}

@@ -10,9 +10,11 @@ from sapwood.merge.checking import check_fits
 from sapwood.merge.column_facts import take_facts
 from sapwood.merge.delta import Delta
 from sapwood.merge.errors import MergeError
-from sapwood.merge.label_sums import add_labels
+from sapwood.merge.label_sums import add_labels, levels_of_few
+from sapwood.merge.leaf_sums import add_to_leaves
 from sapwood.merge.recoding import check_labels
 from sapwood.merge.snapshot import digest_of, take_snapshot
+from sapwood.merge.stream_sums import add_to_streams
 from sapwood.rows.features import Features
 from sapwood.tree import memory
 from sapwood.tree._schema_migration import SchemaMigration
@@ -71,37 +73,18 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
         raise MergeError(f"the delta is of another tree: {error}") from None
     if not delta.rows:
         return
-    stream = _stream_with(tree, arrays["stream"], float(arrays["sums"]["weight"].sum()))
-    names = ("sums", "models", "places", "slots", "parts_at", "parts")
-    _delta.apply(kernel, *(arrays[name] for name in names))
-    _add_levels(kernel.encoding_table[: len(arrays["levels"])], arrays["levels"])
-    add_labels(kernel, features, arrays["label_sums"], stream["weight"] / stream["rows"])
+    add_to_streams(kernel, arrays)
+    add_to_leaves(kernel, arrays)
+    _add_levels(levels_of_few(kernel), arrays["levels"])
+    add_labels(kernel, features, arrays["label_sums"], kernel.weight / kernel.rows)
     correction_layer.set_layer(kernel, arrays["layer"])
-    kernel.set_stream(**stream)
     take_facts(kernel, arrays["facts"])
     _delta.grow(kernel)
 
 
-def _stream_with(tree: HoeffdingTreeRegressor, added: Any, weight: float) -> dict[str, float]:
-    """Return what is known of all rows, with those of a delta."""
-    kernel = tree._kernel
-    rows, low, high, mass, usual = added.tolist()
-    return {
-        "rows": kernel.rows + rows,
-        "weight": kernel.weight + weight,
-        "first": kernel.first,
-        "low": min(kernel.low, low),
-        "high": max(kernel.high, high),
-        "usual": _delta.usual_with(kernel.stream["usual"], usual, mass, rows),
-        "ranked_at": kernel.stream["ranked_at"],
-        "measure_at": kernel.stream["measure_at"],
-        "bound": kernel.stream["bound"],
-    }
-
-
 def _add_levels(levels: Any, added: Any) -> None:
     """Add weights and sums of y to the weights and means of categories."""
-    some = added[:, 0] > 0.0
+    some = added[..., 0] > 0.0
     before, own = levels[some], added[some]
     weight = before[:, 0] + own[:, 0]
     levels[some] = np.stack([weight, (before.prod(axis=1) + own[:, 1]) / weight], axis=1)

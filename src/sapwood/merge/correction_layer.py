@@ -38,15 +38,15 @@ def set_layer(kernel: TreeKernel, layer: Array) -> None:
     kernel.set_layer(layer.copy())
 
 
-def check_layer(layer: Array) -> None:
-    """Raise ValueError if a layer that comes from elsewhere is none; there may be none."""
+def check_layer(layer: Array, targets: int) -> None:
+    """Raise ValueError if layers of so many targets that come from elsewhere are none, or absent."""
     check(
-        layer.ndim == 1 and len(layer) in (0, LAYER_DOUBLES),
+        layer.ndim == 1 and len(layer) in (0, targets * LAYER_DOUBLES),
         "its error-correction layer has another size",
     )
     doubles(layer, layer.shape, "the numbers of its error-correction layer")
-    if len(layer):
-        check_layer_of(layer, MOST_ROWS)
+    for own in layer.reshape(-1, LAYER_DOUBLES):
+        check_layer_of(own, MOST_ROWS)
 
 
 def check_fits(layer: Array, kernel: TreeKernel) -> None:

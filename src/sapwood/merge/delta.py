@@ -4,27 +4,29 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
 from sapwood.merge import _delta, correction_layer
-from sapwood.merge.alignment import aligned, united
+from sapwood.merge.alignment import aligned, targets_of, united
 from sapwood.merge.checking import check_arrays
 from sapwood.merge.column_facts import joined_facts
 from sapwood.merge.errors import MergeError
 from sapwood.merge.layout import SCORES
+from sapwood.merge.leaf_sums import joined_leaves, joined_moments
 from sapwood.merge.release import check_release, of_this_release
 from sapwood.records import check
 from sapwood.rows.features import Features
+from sapwood.rows.targets import Targets, fitting
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 
-__all__ = ["ARRAYS", "Delta", "joined_scores", "scores_of"]
+__all__ = ["ARRAYS", "Delta", "joined_scores", "learned_and_scored"]
 
 Array = NDArray[Any]
 
 KIND = "TreeDelta"
-FORMAT = 3
+FORMAT = 4
 MOST_SHARDS = 2**62
 HEADER = {"base", "round", "shards", "features", "known"}
 OTHER_RELEASE = (
@@ -33,6 +35,7 @@ OTHER_RELEASE = (
 )
 ARRAYS = (
     "sums",
+    "target_sums",
     "models",
     "places",
     "slots",
@@ -45,7 +48,6 @@ ARRAYS = (
     "layer",
     "scores",
 )
-OF_LEAVES = ("sums", "models", "places", "slots")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ class Delta:
     @property
     def rows(self) -> int:
         """The number of rows in it."""
-        return int(self.arrays["stream"][0])
+        return int(self.arrays["sums"]["rows"].sum())
 
     @property
     def nbytes(self) -> int:
@@ -118,9 +120,8 @@ class Delta:
         slots = self._slots
         one = aligned(self.arrays, self.features, features, slots)
         two = aligned(other.arrays, other.features, features, slots)
-        joined = _delta.join(*(each[name] for each in (one, two) for name in OF_LEAVES))
         arrays = {
-            **dict(zip(OF_LEAVES, joined, strict=True)),
+            **joined_leaves(one, two),
             **_in_order(
                 np.concatenate([one["parts_at"], two["parts_at"]]),
                 np.concatenate([one["parts"], two["parts"]]),
@@ -140,7 +141,8 @@ class Delta:
     @property
     def _slots(self) -> int:
         """How many slots a number has."""
-        return (int(self.arrays["parts"].shape[1]) - _delta.GRID_DOUBLES) // _delta.SLOT_DOUBLES
+        doubles = int(self.arrays["parts"].shape[1]) - _delta.GRID_DOUBLES
+        return doubles // _delta.slot_width(targets_of(self.features))
 
     # -- bytes --------------------------------------------------------------------------------
 
@@ -208,7 +210,7 @@ def _checked_header(
 def _checked_arrays(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
     check_arrays(arrays, header["features"])
-    correction_layer.check_layer(arrays["layer"])
+    correction_layer.check_layer(arrays["layer"], targets_of(header["features"]))
     return arrays
 
 
@@ -225,32 +227,37 @@ def _in_order(parts_at: Array, parts: Array) -> dict[str, Array]:
 
 
 def _joined_streams(one: Array, other: Array) -> Array:
-    return np.array(
-        [
-            one[0] + other[0],
-            min(one[1], other[1]),
-            max(one[2], other[2]),
-            one[3] + other[3],
-            one[4] + other[4],
-        ]
-    )
+    joined = one + other
+    joined[:, 1] = np.minimum(one[:, 1], other[:, 1])
+    joined[:, 2] = np.maximum(one[:, 2], other[:, 2])
+    return joined
+
+
+def learned_and_scored(
+    model: Any, X: Any, y: Targets, w: ArrayLike | None = None
+) -> tuple[Array, Array]:
+    """Let a model learn rows; return what it predicts just before each, and the SCORES of that."""
+    predictions = model._learn_many(X, y, w, None, delayed=False)
+    _, known = fitting(y, model._names(), True, "model")
+    return predictions, scores_of(known, predictions)
 
 
 def scores_of(y: Array, predictions: Array) -> Array:
-    """Return the SCORES of some predictions."""
-    if not len(y):
+    """Return the SCORES of some predictions; of several targets, a row for each."""
+    if y.ndim > 1:
+        return np.array([scores_of(*own) for own in zip(y.T, predictions.T, strict=True)])
+    known = ~np.isnan(y)
+    if not known.any():
         return np.zeros(len(SCORES))
-    errors, mean = y - predictions, y.mean()
+    y, errors = y[known], (y - predictions)[known]
+    mean = y.mean()
     around = np.square(y - mean).sum()
     return np.array([len(y), np.abs(errors).sum(), np.square(errors).sum(), mean, around])
 
 
 def joined_scores(one: Array, other: Array) -> Array:
     """Return the sum of two SCORES."""
-    rows = one[0] + other[0]
     joined = one + other
-    if rows:
-        apart = other[3] - one[3]
-        joined[3] = one[3] + apart * (other[0] / rows)
-        joined[4] += apart * apart * (one[0] * (other[0] / rows))
+    sets = [[each[..., part] for part in (0, 3, 4)] for each in (one, other)]
+    joined[..., 3], joined[..., 4] = joined_moments(*sets)
     return joined

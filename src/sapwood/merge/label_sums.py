@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood.merge.alignment import LABEL_SUMS, many_of
-from sapwood.merge.snapshot import shared_level
+from sapwood.merge.snapshot import check_split_encodings, shared_level
 from sapwood.rows.column import CATEGORY, OTHERS
 from sapwood.tree._column_tables import ENCODING_HEAD
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.validation import Label
 
-__all__ = ["LabelSums", "add_labels", "levels_added"]
+__all__ = ["LabelSums", "add_labels", "levels_added", "levels_of_few"]
 
 Array = NDArray[Any]
 
@@ -27,13 +27,17 @@ MEMORY, MEMORY_OF_ALL = 256, 16_384
 """Rows that the mean of a category remembers, and that of all: as `sapwood/tree/_target_encoding.pxd`."""
 
 
-def levels_added(after: Array, before: Array, features: int) -> Array:
+def levels_of_few(kernel: TreeKernel) -> Array:
+    """Return the weight and the mean y of categories of few, for each target."""
+    return kernel.encoding_table.reshape(kernel.targets, -1, 2)[:, : CODES * kernel.features]
+
+
+def levels_added(after: Array, before: Array) -> Array:
     """Return what rows have added to categories of few: `LABEL_SUMS`, with the least squares."""
-    after, before = after[: CODES * features], before[: CODES * features]
-    weight = after[:, 0] - before[:, 0]
-    total = after.prod(axis=1) - before.prod(axis=1)
-    square = np.divide(total * total, weight, out=np.zeros(len(weight)), where=weight > 0.0)
-    added = np.stack([weight, total, square], axis=1)
+    weight = after[..., 0] - before[..., 0]
+    total = after.prod(axis=-1) - before.prod(axis=-1)
+    square = np.divide(total * total, weight, out=np.zeros(weight.shape), where=weight > 0.0)
+    added = np.stack([weight, total, square], axis=-1)
     added[weight <= 0.0] = 0.0
     return added
 
@@ -45,11 +49,7 @@ class LabelSums:
         self._tree = tree
         self._sums: dict[Label, Array] = {}
         self._many = self._many_now()
-        self._first = self._before = self._levels_of_few()
-
-    def _levels_of_few(self) -> Array:
-        kernel = self._tree._kernel
-        return kernel.encoding_table[: CODES * kernel.features].copy()
+        self._first = self._before = levels_of_few(tree._kernel)[0].copy()
 
     def _many_now(self) -> dict[Label, int]:
         """Return the places of the features that are categories of many."""
@@ -62,16 +62,17 @@ class LabelSums:
 
     def begin(self) -> None:
         """Prepare for rows that are about to be learned."""
-        self._before = self._levels_of_few()
+        self._before = levels_of_few(self._tree._kernel)[0].copy()
 
     def add(self, X: Any, y: ArrayLike, w: ArrayLike | None) -> None:
         """Count rows that were learned.
 
-        - Raises MergeError if some categories share a level.
+        - Raises MergeError if some categories share a level, or if there are several targets.
         """
         now = self._many_now()
         if not now:
             return
+        check_split_encodings(self._tree)
         for name in now.keys() - self._many.keys():
             self._begin_with_few(name, now[name])
         self._many = now
@@ -101,7 +102,7 @@ class LabelSums:
         before, first = (
             table[own] if len(table[own]) else none for table in (self._before, self._first)
         )
-        self._sums[name] = levels_added(before, first, 1)[:OTHERS]
+        self._sums[name] = levels_added(before, first)[:OTHERS]
 
     def all_of(self, header: dict[str, Any]) -> Array:
         """Return the sums of all categories of many, as a delta has them."""

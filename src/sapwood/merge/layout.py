@@ -1,13 +1,13 @@
-"""The records that a delta is made of; `sapwood/merge/_delta.pyx` declares the same."""
+"""The records that a delta is made of."""
 
 import numpy as np
 
 from sapwood.tree.layout import ERRORS, SAID_ERRORS
 
-__all__ = ["FADED", "LEAF_DELTA", "SCORES", "STREAM"]
+__all__ = ["FADED", "LEAF_DELTA", "SCORES", "STREAM", "TARGET_DELTA"]
 
 FADED = (*ERRORS, *SAID_ERRORS)
-"""The fields of a leaf that fade with its rows."""
+"""The exponentially weighted errors of a target in a leaf."""
 
 LEAF_DELTA = np.dtype(
     [
@@ -15,21 +15,30 @@ LEAF_DELTA = np.dtype(
         ("slots", np.int32),  # how many of its slots have changed
         ("rows", np.float64),
         ("weight", np.float64),
-        ("target_mean", np.float64),  # of these rows alone, from the leaf's origin
-        ("target_m2", np.float64),
-        ("residual_mean", np.float64),
-        ("residual_m2", np.float64),
-        (
-            "mass",
-            np.float64,
-        ),  # the share that these rows have in an exponentially weighted sum; summed over shards
-        *((name, np.float64) for name in FADED),  # what they add to each such sum
     ]
 )
 """What some rows have added to a leaf."""
 
+TARGET_DELTA = np.dtype(
+    [
+        (name, np.float64)
+        for name in (
+            "rows",  # in which the target is present
+            "weight",
+            "target_mean",  # of these rows alone, from the leaf's origin
+            "target_m2",
+            "residual_mean",
+            "residual_m2",
+            "mass",  # the share of these rows in a weighted error; summed over shards
+            *FADED,  # what they add to each
+        )
+    ]
+)
+"""What they have added to a target in a leaf."""
+
 STREAM = ("rows", "low", "high", "usual_mass", "usual")
-"""What they have added to what a tree knows of all rows."""
+"""What they have added to what a tree knows of each target over all rows."""
 
 SCORES = ("rows", "absolute", "square", "mean", "m2")
-"""How far off predictions were before rows were learned: sums of errors, and moments of y."""
+"""How far off predictions of a target were before rows were learned: sums of errors, and moments of
+y."""

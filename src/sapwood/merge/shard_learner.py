@@ -8,10 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.merge import _delta, correction_layer
 from sapwood.merge.alignment import aligned, are_few, united
-from sapwood.merge.column_facts import facts_added
-from sapwood.merge.delta import MOST_SHARDS, Delta, joined_scores, scores_of
-from sapwood.merge.label_sums import LabelSums, levels_added
+from sapwood.merge.column_facts import facts_added, records_of_costs
+from sapwood.merge.delta import MOST_SHARDS, Delta, joined_scores, learned_and_scored
+from sapwood.merge.label_sums import LabelSums, levels_added, levels_of_few
+from sapwood.merge.layout import SCORES
+from sapwood.merge.leaf_sums import added_to_leaves
 from sapwood.merge.snapshot import check_distinct_labels, digest_of, tree_of_snapshot
+from sapwood.merge.stream_sums import records_of_streams, stream_added
+from sapwood.rows import targets
 from sapwood.tree import memory, tree_state
 from sapwood.tree._schema_migration import SchemaMigration
 
@@ -64,18 +68,18 @@ class ShardLearner:
         self.tree, self.round = tree_of_snapshot(snapshot)
         self._known = self.tree._features.known
         self._few = are_few(self.tree._features.to_header())
-        self._scores = np.zeros(5)
+        self._scores = np.zeros(len(SCORES))
         kernel = self.tree._kernel
-        leaves = kernel.leaf_table[: kernel.leaf_count]
-        leaves["rows"] += shard % SAMPLE
-        self._leaves = leaves.copy()
+        arrays = tree_state.kernel_arrays(kernel, watches=False)
+        for name in ("leaves", *(("target_leaves",) if kernel.targets > 1 else ())):
+            arrays[name]["rows"] += shard % SAMPLE
         self._grids = _delta.grids_of(kernel)
-        self._before = tree_state.kernel_arrays(kernel, watches=False)
-        self._before["levels"] = kernel.encoding_table.copy()
-        facts = kernel.columns.known_facts
-        facts["late_cost"] = facts["late_weight"] = 0.0  # of its own rows alone
-        self._facts = facts.copy()
-        self._rows, self._usual = kernel.rows, kernel.stream["usual"]
+        self._before = {name: array.copy() for name, array in arrays.items()}
+        self._levels = levels_of_few(kernel).copy()
+        costs = records_of_costs(kernel)
+        costs["late_cost"] = costs["late_weight"] = 0.0  # of its own rows alone
+        self._costs = costs.copy()
+        self._streams = records_of_streams(kernel).copy()
         self._labels = LabelSums(self.tree)
 
     def predict_learn_many(
@@ -83,12 +87,11 @@ class ShardLearner:
     ) -> NDArray[np.float64]:
         """Predict rows, then learn them, as a tree does; parameters are as for the tree."""
         self._labels.begin()
-        X = self.tree._encoded(X)
-        predictions = np.asarray(self.tree.predict_learn_many(X, y, w), dtype=np.float64)
-        self._labels.add(X, y, w)
-        own = scores_of(np.asarray(y, dtype=np.float64), predictions)
-        self._scores = joined_scores(self._scores, own)
-        return predictions
+        X, read = self.tree._encoded(X), targets.read(y)
+        values, scores = learned_and_scored(self.tree, X, read, w)
+        self._labels.add(X, read.values, w)
+        self._scores = joined_scores(self._scores, scores)
+        return values
 
     def delta(self) -> Delta:
         """Return what the rows so far have added to the tree.
@@ -102,27 +105,24 @@ class ShardLearner:
         before = self._before
         known = self._known
         check_distinct_labels(self.tree)
+        levels = self._levels
         if features.known is not known:
-            before = self._with_new_features()
+            new = self._with_new_features()
+            before, levels = before | {"models": new["models"]}, new["levels"]
         header = features.to_header()
         few = are_few(header)
         laid = np.repeat(few[None, :].astype(np.uint8), kernel.leaf_count, axis=0)
         same = few[: len(known.names)] == self._few  # else the grid was reset
         laid[:, : len(known.names)] |= (self._grids[:, :, 2] > 0.0) & same
-        parts = _delta.extract(kernel, self._leaves, before["models"], laid)
-        levels = levels_added(kernel.encoding_table, before["levels"], len(features))
-        rows = kernel.rows - self._rows
-        usual, mass = _delta.faded_usual(self._usual, kernel.stream["usual"], rows)
         counts = [len(labels) for labels in known.categories]
-        names = ("sums", "models", "places", "slots", "parts_at", "parts")
         arrays = {
-            **dict(zip(names, parts, strict=True)),
-            "levels": levels,
+            **added_to_leaves(kernel, before, laid),
+            "levels": levels_added(levels_of_few(kernel), levels),
             "label_sums": self._labels.all_of(header),
-            "facts": facts_added(kernel, self._facts),
-            "stream": np.array([rows, kernel.low, kernel.high, mass, usual]),
+            "facts": facts_added(kernel, self._costs),
+            "stream": stream_added(kernel, self._streams),
             "layer": correction_layer.layer_of(kernel),
-            "scores": self._scores,
+            "scores": np.broadcast_to(self._scores, (kernel.targets, len(SCORES))).copy(),
         }
         canonical = united(header, header, counts)
         arrays = aligned(arrays, header, canonical, kernel.slots)
@@ -135,4 +135,5 @@ class ShardLearner:
         known = self.tree._features.known
         relay = memory.relay(tree._kernel, tree._features, known)
         SchemaMigration(tree._features, known, [relay]).commit_now()
-        return tree_state.kernel_arrays(tree._kernel, watches=False)
+        found = tree_state.kernel_arrays(tree._kernel, watches=False)
+        return {"models": found["models"], "levels": levels_of_few(tree._kernel)}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
+from sapwood.merge.leaf_sums import MOMENTS
 from sapwood.merge.release import check_release, of_this_release
 from sapwood.records import check
 from sapwood.rows.features import OTHERS
@@ -30,6 +31,7 @@ __all__ = [
     "LEAST_ROWS",
     "check_distinct_labels",
     "check_mergeable",
+    "check_split_encodings",
     "digest_of",
     "shared_level",
     "take_snapshot",
@@ -55,9 +57,9 @@ LEFT_OUT = (
     "observers",
     "trial",
     "trial_watches",
+    "target_trial",
     *tree_state.PENDING_ARRAYS,
 )
-MOMENTS = ("weight", "target_mean", "target_m2", "residual_mean", "residual_m2")
 
 
 def check_mergeable(tree: Any) -> None:
@@ -69,21 +71,34 @@ def check_mergeable(tree: Any) -> None:
         raise MergeError(
             f"deltas are of a HoeffdingTreeRegressor, and this is {type(tree).__name__}"
         )
-    if tree._kernel.rows < LEAST_ROWS:
+    kernel = tree._kernel
+    rows = kernel.rows
+    if kernel.targets > 1:
+        rows = min(rows, kernel.target_records.streams["rows"].min())
+    if rows < LEAST_ROWS:
         raise MergeError(
-            f"the tree has learned {int(tree._kernel.rows)} rows: let it learn {LEAST_ROWS} at "
-            "least before rows are shared out"
+            f"the tree has learned {int(rows)} rows{' of a target' if tree.targets else ''}: let it "
+            f"learn {LEAST_ROWS} at least before rows are shared out"
         )
     check_distinct_labels(tree)
-    if tree.targets:
-        raise MergeError(
-            f"the tree has {len(tree.targets)} targets, and deltas are of a tree of one: let one "
-            "process learn it"
-        )
+    check_split_encodings(tree)
     if not tree._kernel.slots:
         raise MergeError(
             "the leaves of the tree watch by observers, whose elements do not add: use the "
             'default observer, or any QuantizerObserver of radius "auto"'
+        )
+
+
+def check_split_encodings(tree: HoeffdingTreeRegressor) -> None:
+    """Raise if splits read categories by numbers that a tree chooses while it learns.
+
+    - Raises MergeError, as each worker would choose other numbers.
+    """
+    if tree._kernel.columns.split_encoded:
+        raise MergeError(
+            "splits read a feature of more than 63 categories by an encoding of several targets, "
+            "which each worker would choose for itself: leave the feature out, or learn in one "
+            "process"
         )
 
 
@@ -141,15 +156,18 @@ def _packed(tree: HoeffdingTreeRegressor, round: int) -> bytes:
             "a row"
         )
     arrays = tree_state.kernel_arrays(kernel, watches=False)
-    leaves = arrays["leaves"].copy()
-    for name in MOMENTS:
-        leaves[name] = 0.0
+    leaves, each = arrays["leaves"].copy(), arrays.get("target_leaves")
+    each = None if each is None else each.copy()
+    for records in (leaves,) if each is None else (leaves, each):
+        for name in MOMENTS:
+            records[name] = 0.0
     watching = np.flatnonzero(leaves["watching"])
     grids = _delta.grids_of(kernel)[watching]
     grids[grids[:, :, 2] == 0.0, 3] = 0.0  # no row is kept yet
     kept = {name: array for name, array in arrays.items() if name not in LEFT_OUT}
     header = of_this_release(FORMAT, {**_told_of(tree), "round": round})
-    return container.pack(KIND, header, {**kept, "leaves": leaves, "grids": grids})
+    kept |= {"leaves": leaves, "grids": grids} | ({} if each is None else {"target_leaves": each})
+    return container.pack(KIND, header, kept)
 
 
 def _told_of(tree: HoeffdingTreeRegressor) -> dict[str, Any]:
@@ -184,17 +202,19 @@ def tree_of_snapshot(
 
 
 def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
-    expected = {*OWN, *tree_state.ARRAYS} - set(LEFT_OUT)
-    check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
     check(isinstance(header, dict), "its tree is no dict")
     tree = restoring.empty_tree(HoeffdingTreeRegressor, header)
-    kernel, features = tree._kernel, len(tree._features)
+    kernel, features, targets = tree._kernel, len(tree._features), len(tree.targets)
+    expected = {*OWN, *tree_state.ARRAYS} - set(LEFT_OUT)
+    expected |= set(tree_state.TARGET_ARRAYS if targets else ()) - set(LEFT_OUT)
+    check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
     check(bool(kernel.slots), "it watches by observers")
     grids, leaves = arrays.pop("grids"), arrays["leaves"]
     watching = int(np.count_nonzero(leaves["watching"])) if leaves.dtype.names else 0
     good = grids.dtype == np.float64 and grids.shape == (watching, features, GRID_DOUBLES)
     check(good, "its grids are not those of its leaves")
-    _, width, _ = kernel.sizes_for(*memory.column_kinds(tree._features, tree._features.known), 1)
+    columns = memory.column_kinds(tree._features, tree._features.known)
+    _, width, _ = kernel.sizes_for(*columns, max(1, targets))
     watches = np.zeros((watching, width))
     watches[:, : GRID_DOUBLES * features] = grids.reshape(watching, -1)
     empty: dict[str, Array] = {
@@ -203,7 +223,10 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
         "trial": no_trial(),
         "trial_watches": np.zeros((0, width)),
     }
-    filled = {**arrays, **tree_state.pending_arrays(kernel.pending), "watches": watches, **empty}
+    pending = kernel.pending
+    if targets and kernel.tracking:
+        pending = memory.new_pending(kernel.max_bytes, targets)
+    filled = {**arrays, **tree_state.pending_arrays(pending), "watches": watches, **empty}
     restoring.fill_kernel(kernel, tree._features, filled)
     check(kernel.rows >= LEAST_ROWS, "its tree has learned too little")
     _stop_growing(kernel)

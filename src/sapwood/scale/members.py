@@ -19,17 +19,9 @@ __all__ = ["Members", "learn_members"]
 
 
 class Members:
-    """The parts of a forest, as bytes; none while it is whole.
+    """The parts of a forest, as bytes; none while it is whole."""
 
-    - Raises MergeError if it has several targets.
-    """
-
-    def __init__(self, forest: ForestRegressor, workers: int) -> None:
-        if forest._features.known.targets:
-            raise MergeError(
-                f"the forest has {len(forest._features.known.targets)} targets, and workers learn "
-                "one: let one process learn it"
-            )
+    def __init__(self, workers: int) -> None:
         self._workers = workers
         self.parts: list[bytes] = []
         self.leaves = 0

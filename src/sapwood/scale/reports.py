@@ -1,6 +1,7 @@
 """How rounds went, and what became of a source."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +63,12 @@ class Trained:
         Duration, without the time before the checkpoint from which training resumed.
     scores : array
         The sums of errors of all rows; each was predicted before its worker learned it: of a
-        forest, by the members of the first worker. See `r2`.
+        forest, by the members of the first worker. Of several targets, a row for each. See `r2`.
+
+    Notes
+    -----
+    Of several targets, `mae` and `rmse` are means over targets in units of the deviation of each, and
+    `r2` is the mean over targets.
     """
 
     model: Any
@@ -77,14 +83,25 @@ class Trained:
     @property
     def mae(self) -> float:
         """The mean absolute error, each row predicted before it was learned."""
-        return float(self.scores[1] / self.scores[0]) if self.scores[0] else float("nan")
+        return self._mean(lambda rows, absolute, square, m2: absolute / rows, 0.5)
 
     @property
     def rmse(self) -> float:
         """The root of the mean squared error."""
-        return float((self.scores[2] / self.scores[0]) ** 0.5) if self.scores[0] else float("nan")
+        return self._mean(lambda rows, absolute, square, m2: (square / rows) ** 0.5, 0.5)
 
     @property
     def r2(self) -> float:
         """The share of the variance of y that predictions explain."""
-        return float(1.0 - self.scores[2] / self.scores[4]) if self.scores[4] else float("nan")
+        return self._mean(lambda rows, absolute, square, m2: 1.0 - square / m2, 0.0)
+
+    def _mean(self, error: Callable[..., Any], power: float) -> float:
+        """Return the mean of an error over targets, divided by a power of the variance of each."""
+        scores = np.atleast_2d(self.scores)
+        rows, absolute, square, m2 = scores[:, [0, 1, 2, 4]].T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = error(rows, absolute, square, m2)
+            if len(scores) > 1:
+                found = found / (m2 / rows) ** power
+        mean = float(np.mean(found))
+        return mean if np.isfinite(mean) else float("nan")

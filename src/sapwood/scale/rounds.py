@@ -77,7 +77,7 @@ class Rounds:
     engine : Engine
         What runs them.
     read_options : dict, optional
-        Further arguments of `open_stream`, such as the target.
+        Further arguments of `open_stream`, such as the target; or "targets", the names of several.
     share : float
         Of the rows so far, that a round has; five times as many from a million rows on.
     first : int
@@ -130,7 +130,7 @@ class Rounds:
         tree: Any = model if isinstance(model, StoredModel) else model(self.source)
         self._members: Members | None = None
         if type(tree) is ForestRegressor:
-            self._members = Members(tree, self._workers)
+            self._members = Members(self._workers)
             self._first = min(self._first, FIRST_OF_FORESTS)
         elif type(tree) is not HoeffdingTreeRegressor or tree._kernel.rows >= LEAST_ROWS:
             check_mergeable(tree)

@@ -14,6 +14,7 @@ from typing import Any
 from sapwood.schema import Calendar, Schema
 from sapwood.streams.opening import found_files, open_stream
 from sapwood.streams.stream import Stream, StreamError
+from sapwood.streams.targets import SeveralTargets
 from sapwood.streams.text import TextStream
 
 __all__ = ["Cursor", "Piece", "Source", "SourceFile", "open_file", "survey"]
@@ -141,6 +142,7 @@ def survey(name: Any, read_options: dict[str, Any]) -> Source:
     """
     if isinstance(name, Sequence) and not isinstance(name, str) and len(name) == 1:
         name = name[0]
+    targets, read_options = _targets(read_options)
     generated = _generated(name)
     if generated is not None:
         if generated.length is None:
@@ -149,7 +151,7 @@ def survey(name: Any, read_options: dict[str, Any]) -> Source:
             )
         file = SourceFile(str(name), ROWS, generated.length, 1.0)
         reading: dict[str, Any] = {"format": GENERATED, "target": generated.target}
-        return Source(generated.name, (file,), reading, _kinds(generated), generated.model_schema)
+        return _source(generated, targets, (file,), reading)
     stream = open_stream(name, **read_options)
     names = [name] if isinstance(name, str | os.PathLike) else list(name)
     reading = {
@@ -165,7 +167,24 @@ def survey(name: Any, read_options: dict[str, Any]) -> Source:
     }
     paths = _all_files([os.fspath(each) for each in names], read_options.get("format"))
     files = tuple(_surveyed(path, reading) for path in paths)
-    return Source(stream.name, files, reading, _kinds(stream), stream.model_schema)
+    return _source(stream, targets, files, reading)
+
+
+def _targets(read_options: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of several targets, and the options by which a stream of the first is read."""
+    options = dict(read_options)
+    targets = list(options.pop("targets", ()))
+    if targets:
+        options["target"] = targets[0]
+    return targets if len(targets) > 1 else [], options
+
+
+def _source(
+    stream: Stream, targets: list[str], files: tuple[SourceFile, ...], reading: dict[str, Any]
+) -> Source:
+    reading["targets"] = targets
+    whole = SeveralTargets(stream, targets) if targets else stream
+    return Source(stream.name, files, reading, _kinds(whole), whole.model_schema)
 
 
 def _kinds(stream: Stream) -> dict[str, str]:
@@ -225,4 +244,5 @@ def open_file(path: str, reading: dict[str, Any]) -> Any:
     calendars = {
         name: Calendar.from_header(own) for name, own in reading.get("known_calendars", {}).items()
     }
-    return open_stream(path, **{**reading, "known_calendars": calendars})
+    own = {name: value for name, value in reading.items() if name != "targets"}
+    return open_stream(path, **{**own, "known_calendars": calendars})

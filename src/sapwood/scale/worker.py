@@ -17,16 +17,21 @@ import numpy as np
 
 from sapwood import model as models
 from sapwood.merge import Delta, ShardLearner
-from sapwood.merge.delta import joined_scores, scores_of
+from sapwood.merge.delta import joined_scores, learned_and_scored
 from sapwood.merge.layout import SCORES
 from sapwood.rows.encoded import EncodedColumns
 from sapwood.rows.labels import Labels
+from sapwood.rows.targets import Targets
 from sapwood.scale.sources import BYTES, GENERATED, ROWS, Piece, Source, open_file
 from sapwood.streams.stream import BadRow, Chunk, Position, Unit
+from sapwood.streams.targets import with_targets
+from sapwood.validation import Label
 
 __all__ = ["PieceRead", "ShardDone", "learn_first", "learn_shard", "sum_deltas"]
 
 MOST_OPEN = 16  # files
+
+Names = tuple[Label, ...] | None
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,9 @@ class _ScoredTree:
     def __init__(self, tree: Any) -> None:
         self.tree, self.scores = tree, np.zeros(len(SCORES))
 
-    def predict_learn_many(self, columns: Any, y: Any) -> None:
-        predicted = self.tree.predict_learn_many(columns, y)
-        self.scores = joined_scores(self.scores, scores_of(y, predicted))
+    def predict_learn_many(self, columns: Any, y: Targets) -> None:
+        _, scores = learned_and_scored(self.tree, columns, y)
+        self.scores = joined_scores(self.scores, scores)
 
 
 def _learn_all(
@@ -113,6 +118,7 @@ def _learn_all(
 ) -> bool:
     """Learn pieces, one after the other; false if a bad row has stopped it."""
     reading = learning = 0.0
+    names = tuple(source.reading["targets"]) or None
     begun = time.perf_counter()
     try:
         for place, piece in enumerate(pieces):
@@ -120,7 +126,7 @@ def _learn_all(
             for chunk in read.chunks():
                 reading += time.perf_counter() - begun
                 begun = time.perf_counter()
-                rejected = _learn(learner, chunk, read.unit, done)
+                rejected = _learn(learner, chunk, names, read.unit, done)
                 done.bad += [(place, row) for row in sorted([*chunk.bad, *rejected], key=_number)]
                 learning += time.perf_counter() - begun
                 begun = time.perf_counter()
@@ -139,32 +145,37 @@ def _number(row: BadRow) -> int:
     return row.number
 
 
-def _learn(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadRow]:
-    """Learn the rows of a chunk that have a target; return those that the model rejects."""
+def _learn(learner: Any, chunk: Chunk, names: Names, unit: Unit, done: ShardDone) -> list[BadRow]:
+    """Learn the rows of a chunk that have a target; return those that the model rejects.
+
+    - `names`: of several targets.
+    """
     if chunk.y is None or not len(chunk):
         return []
     columns, y, numbers = chunk.columns, chunk.y, chunk.numbers
-    there = ~np.isnan(y)
+    there = ~np.isnan(y.reshape(len(y), -1)).all(axis=1)
     if not there.all():
         done.without_target += int(np.count_nonzero(~there))
         columns = {name: _chosen(column, there) for name, column in columns.items()}
         y, numbers = y[there], numbers[there]
     try:
-        learner.predict_learn_many(EncodedColumns(columns), y)
+        learner.predict_learn_many(EncodedColumns(columns), Targets(names, y))
         done.learned += len(y)
         return []
     except ValueError:
         rows = replace(chunk, columns=columns, y=y, numbers=numbers)
-        return _learn_singly(learner, rows, unit, done)
+        return _learn_singly(learner, rows, names, unit, done)
 
 
-def _learn_singly(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadRow]:
+def _learn_singly(
+    learner: Any, chunk: Chunk, names: Names, unit: Unit, done: ShardDone
+) -> list[BadRow]:
     """Learn rows one by one, because the model rejects some of them."""
     rejected = []
     for row in range(len(chunk)):
         columns, y = chunk.part(row, row + 1)
         try:
-            learner.predict_learn_many(EncodedColumns(columns), y)
+            learner.predict_learn_many(EncodedColumns(columns), Targets(names, y))
             done.learned += 1
         except ValueError as error:
             rejected.append(BadRow(chunk.source, unit, int(chunk.numbers[row]), str(error)))
@@ -182,7 +193,7 @@ class _PieceReader:
 
     def __init__(self, source: Source, piece: Piece) -> None:
         self._piece, self._file = piece, source.files[piece.file]
-        self._features = list(source.features)
+        self._features, self._further = list(source.features), source.reading["targets"][1:]
         self._stream = _opened(self._file.path, source.reading)
         self.unit: Unit = self._stream.unit
         self._rows = self._lines = 0
@@ -192,8 +203,9 @@ class _PieceReader:
         """Yield the chunks, with the features of the source in their order."""
         for chunk in self._own_chunks():
             self._rows += len(chunk) + len(chunk.bad)
-            columns = {name: chunk.columns[name] for name in self._features}
-            yield replace(chunk, columns=columns)
+            columns = {name: chunk.columns[name] for name in [*self._features, *self._further]}
+            own = replace(chunk, columns=columns)
+            yield with_targets(own, self._further) if self._further else own
 
     def _own_chunks(self) -> Iterator[Chunk]:
         if self._file.unit == BYTES:

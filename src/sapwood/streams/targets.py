@@ -17,7 +17,7 @@ from sapwood.streams.stream import (
 )
 from sapwood.validation import Label
 
-__all__ = ["SeveralTargets", "check_distinct"]
+__all__ = ["SeveralTargets", "check_distinct", "with_targets"]
 
 
 def check_distinct(targets: Sequence[Label]) -> None:
@@ -72,9 +72,12 @@ class SeveralTargets(DerivedStream):
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on."""
         for chunk in self._stream.chunks(start, most_rows):
-            further = [np.asarray(chunk.columns[name], np.float64) for name in self._further]
-            first = np.empty(0) if chunk.y is None else chunk.y
-            columns = {
-                name: column for name, column in chunk.columns.items() if name not in self._further
-            }
-            yield replace(chunk, columns=columns, y=np.column_stack([first, *further]))
+            yield with_targets(chunk, self._further)
+
+
+def with_targets(chunk: Chunk, further: Sequence[str]) -> Chunk:
+    """Return a chunk of which further columns are targets, behind its own."""
+    own = [np.asarray(chunk.columns[name], np.float64) for name in further]
+    first = np.empty(0) if chunk.y is None else chunk.y
+    columns = {name: column for name, column in chunk.columns.items() if name not in further}
+    return replace(chunk, columns=columns, y=np.column_stack([first, *own]))

@@ -11,7 +11,7 @@ from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._target_records cimport gap_doubles, kept_doubles, row_doubles, slot_doubles
 from sapwood.tree._vectors cimport find_slots_of_numbers, slot_in
 from sapwood.tree._watch cimport (
-    RAW, Grid, KeptRow, Slot, lay_grid, most_kept, slot_add, slot_at, slot_of,
+    RAW, Grid, Slot, lay_grid, most_kept, slot_add, slot_at, slot_of,
 )
 
 
@@ -140,36 +140,58 @@ cdef inline void use_kept(
 ) noexcept nogil:
     """Lay a grid over the rows that were kept, and put them into its slots."""
     cdef double of_one[RAW * 4]
-    cdef KeptRow places[RAW]
-    cdef Py_ssize_t size = slot_doubles(targets), width = kept_doubles(targets)
-    cdef Py_ssize_t own = gap_doubles(targets), count = tables.slots, enough = most_kept(count)
-    cdef Py_ssize_t row, slot
+    cdef Py_ssize_t size = slot_doubles(targets), count = tables.slots
     cdef double* rows = &of_one[0]
-    cdef double* each
-    cdef bint is_constant = True
     if targets > 1:
         rows = slot_doubles(targets) + tables.column.scratch + row_doubles(
             tables.features, targets, tables.column.separate
         )
-    for row in range(enough):
-        each = rows + width * row
-        copy(<double*>slot_at(slots, size + 1, row), size + 1, each)
-        copy(gaps + own * row, own, each + size + 1)
-        places[row].x = each[size]
-        is_constant = is_constant and places[row].x == places[0].x
-    if is_constant:
+    copy_kept(targets, slots, gaps, most_kept(count), rows)
+    if join_equal(targets, rows, most_kept(count)):
         grid.kept = 1.0
-        for row in range(1, enough):
-            add_to_slot(<double*>slots, rows + width * row, size)
-            add_to_slot(gaps, rows + width * row + size + 1, own)
+        copy(rows, size, <double*>slots)
+        copy(rows + size + 1, gap_doubles(targets), gaps)
         return
+    put_rows(targets, grid, slots, gaps, count, rows, most_kept(count))
+
+
+cdef inline void copy_kept(
+    Py_ssize_t targets, const Slot* slots, const double* gaps, Py_ssize_t kept, double* rows
+) noexcept nogil:
+    """Copy the rows that are kept in the place of slots, each with what it lacks behind its x."""
+    cdef Py_ssize_t size = slot_doubles(targets), own = gap_doubles(targets), row
+    for row in range(kept):
+        copy(<double*>slot_at(slots, size + 1, row), size + 1, rows)
+        copy(gaps + own * row, own, rows + size + 1)
+        rows += kept_doubles(targets)
+
+
+cdef inline bint join_equal(Py_ssize_t targets, double* rows, Py_ssize_t count) noexcept nogil:
+    """Join all rows to the first if x is the same in all; whether it is."""
+    cdef Py_ssize_t size = slot_doubles(targets), width = kept_doubles(targets), row
+    for row in range(1, count):
+        if rows[width * row + size] != rows[size]:
+            return False
+    for row in range(1, count):
+        add_to_slot(rows, rows + width * row, size)
+        add_to_slot(rows + size + 1, rows + width * row + size + 1, gap_doubles(targets))
+    return True
+
+
+cdef inline void put_rows(
+    Py_ssize_t targets, Grid* grid, Slot* slots, double* gaps, Py_ssize_t count,
+    const double* rows, Py_ssize_t found,
+) noexcept nogil:
+    """Lay a grid over rows, and put them into its slots."""
+    cdef Py_ssize_t size = slot_doubles(targets), width = kept_doubles(targets)
+    cdef Py_ssize_t own = gap_doubles(targets), row, slot
     for slot in range(count * size):
         (<double*>slots)[slot] = 0.0
     for slot in range(count * own):
         gaps[slot] = 0.0
-    lay_grid(grid, places, enough, count)
-    for row in range(enough):
-        each = rows + width * row
-        slot = slot_of(grid, count, each[size])
-        add_to_slot(<double*>slot_at(slots, size, slot), each, size)
-        add_to_slot(gaps + own * slot, each + size + 1, own)
+    lay_grid(grid, rows + size, width, found, count)
+    for row in range(found):
+        slot = slot_of(grid, count, rows[size])
+        add_to_slot(<double*>slot_at(slots, size, slot), rows, size)
+        add_to_slot(gaps + own * slot, rows + size + 1, own)
+        rows += width

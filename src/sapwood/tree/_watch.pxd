@@ -66,23 +66,13 @@ cdef inline Py_ssize_t most_kept(Py_ssize_t count) noexcept nogil:
     return min(RAW, count * <Py_ssize_t>sizeof(Slot) // <Py_ssize_t>sizeof(KeptRow))
 
 
-cdef inline bint join_equal(KeptRow* kept, Py_ssize_t count) noexcept nogil:
-    """Join all rows to the first if x is the same in all; whether it is."""
-    cdef Py_ssize_t row
-    for row in range(1, count):
-        if kept[row].x != kept[0].x:
-            return False
-    for row in range(1, count):
-        slot_add(
-            &kept[0].sums, kept[row].sums.target, kept[row].sums.residual, kept[row].sums.weight
-        )
-    return True
-
-
 cdef inline void lay_grid(
-    Grid* grid, const KeptRow* rows, Py_ssize_t kept, Py_ssize_t count
+    Grid* grid, const double* x, Py_ssize_t step, Py_ssize_t kept, Py_ssize_t count
 ) noexcept nogil:
-    """Lay the slots over all x that were kept, but for a few that are far from the rest."""
+    """Lay the slots over all x that were kept, but for a few that are far from the rest.
+
+    They are so many doubles apart.
+    """
     cdef double smallest[FEW]
     cdef double largest[FEW]
     cdef double low, high, inner
@@ -91,8 +81,8 @@ cdef inline void lay_grid(
         smallest[row] = INFINITY
         largest[row] = INFINITY
     for row in range(kept):
-        keep_smallest(smallest, rows[row].x)
-        keep_smallest(largest, -rows[row].x)
+        keep_smallest(smallest, x[step * row])
+        keep_smallest(largest, -x[step * row])
     low, high = smallest[0], -largest[0]
     inner = -largest[FEW - 1] - smallest[FEW - 1]
     if inner > 0.0 and kept >= 4 * FEW:

@@ -76,8 +76,10 @@ def assert_same_delta(one, other):
     for name in ("slots", "levels", "label_sums", "stream", "scores"):
         assert_near(one.arrays[name], other.arrays[name])
     sums, others = one.arrays["sums"], other.arrays["sums"]
-    for name in ("leaf", "slots"):
+    for name in ("leaf", "slots", "rows"):
         np.testing.assert_array_equal(sums[name], others[name])
+    assert_near(sums["weight"], others["weight"])
+    sums, others = one.arrays["target_sums"], other.arrays["target_sums"]
     for name in (*SUMS, *FADED):
         assert_near(sums[name], others[name])
     for row, other_row in zip(one.arrays["models"], other.arrays["models"], strict=True):
@@ -133,16 +135,16 @@ def test_sums_are_those_of_one_worker_that_learned_all(case):
     np.testing.assert_array_equal(one["sums"]["leaf"], other["sums"]["leaf"])
     for name in ("rows", "weight"):
         assert_near(one["sums"][name], other["sums"][name])
-    np.testing.assert_array_equal(one["stream"][:3], other["stream"][:3])
+    np.testing.assert_array_equal(one["stream"][:, :3], other["stream"][:, :3])
     np.testing.assert_array_equal(one["places"], other["places"])
     assert_near(one["slots"][:, 0], other["slots"][:, 0])
-    held = abs(one["sums"]["target_mean"] - other["sums"]["target_mean"])
+    held = abs(one["target_sums"]["target_mean"] - other["target_sums"]["target_mean"])
     if held.max(initial=0.0) <= 1e-9 * np.abs(rest.y).max():  # no y was held near a prediction
         scale = np.abs(rest.y).max() * rest.w.sum()
         assert_near(one["slots"][:, 1], other["slots"][:, 1], scale)
-        assert_near(one["levels"][:, :2], other["levels"][:, :2], scale)
+        assert_near(one["levels"][..., :2], other["levels"][..., :2], scale)
         # The least squares of each shard: together at least those of one worker.
-        assert (one["levels"][:, 2] >= other["levels"][:, 2] - 1e-7 * scale).all()
+        assert (one["levels"][..., 2] >= other["levels"][..., 2] - 1e-7 * scale).all()
 
 
 @settings(max_examples=40)
@@ -380,11 +382,11 @@ LIES = {
     "leaf": lambda h, a: a["sums"]["leaf"].__setitem__(0, -1),
     "order": lambda h, a: a["sums"]["leaf"].__setitem__(-1, 0),
     "rows": lambda h, a: a["sums"]["rows"].__setitem__(0, 0.5),
-    "more rows": lambda h, a: a["stream"].__setitem__(0, 41.0),
+    "more rows": lambda h, a: a["stream"].__setitem__((0, 0), 41.0),
     "weight": lambda h, a: a["sums"]["weight"].__setitem__(0, -1.0),
-    "mass": lambda h, a: a["sums"]["mass"].__setitem__(0, 0.0),
-    "spread": lambda h, a: a["sums"]["target_m2"].__setitem__(0, -1.0),
-    "error": lambda h, a: a["sums"]["error_0"].__setitem__(0, -1.0),
+    "mass": lambda h, a: a["target_sums"]["mass"].__setitem__((0, 0), 0.0),
+    "spread": lambda h, a: a["target_sums"]["target_m2"].__setitem__((0, 0), -1.0),
+    "error": lambda h, a: a["target_sums"]["error_0"].__setitem__((0, 0), -1.0),
     "not finite": lambda h, a: a["models"].__setitem__((0, 0), np.nan),
     "information": lambda h, a: a["models"].__setitem__((0, 0), 1e40),
     "place": lambda h, a: a["places"].__setitem__(0, 10**6),
@@ -392,14 +394,17 @@ LIES = {
     "slot": lambda h, a: a["slots"].__setitem__((0, 0), 1e6),
     "sum": lambda h, a: a["slots"].__setitem__((0, 1), 1e120),
     "slots": lambda h, a: a["sums"]["slots"].__setitem__(0, 99),
-    "range": lambda h, a: a["stream"].__setitem__(1, 1e6),
-    "levels": lambda h, a: a["levels"].__setitem__((0, 0), 1.0),
-    "squares of levels": lambda h, a: a["levels"].__setitem__((0, 2), -1.0),
+    "range": lambda h, a: a["stream"].__setitem__((0, 1), 1e6),
+    "levels": lambda h, a: a["levels"].__setitem__((0, 0, 0), 1.0),
+    "squares of levels": lambda h, a: a["levels"].__setitem__((0, 0, 2), -1.0),
     "grid": lambda h, a: a["facts"].__setitem__((0, 0), 0.5),
     "finer grid": lambda h, a: a["facts"].__setitem__((0, 0), 6.0),
-    "weight of costs": lambda h, a: a["facts"].__setitem__((0, 2), -1.0),
-    "cost": lambda h, a: a["facts"].__setitem__((0, 1), np.inf),
-    "scores": lambda h, a: a["scores"].__setitem__(2, -1.0),
+    "weight of costs": lambda h, a: a["facts"].__setitem__((0, 4), -1.0),
+    "cost": lambda h, a: a["facts"].__setitem__((0, 3), np.inf),
+    "scores": lambda h, a: a["scores"].__setitem__((0, 2), -1.0),
+    "targets": lambda h, a: a.__setitem__("target_sums", a["target_sums"].repeat(2, axis=1)),
+    "rows of a target": lambda h, a: a["target_sums"]["rows"].__setitem__((0, 0), 0.0),
+    "weight of a target": lambda h, a: a["target_sums"]["weight"].__setitem__((0, 0), -1.0),
     "layer": lambda h, a: a["layer"].__setitem__(0, 7.0),
     "shards": lambda h, a: h.__setitem__("shards", [1, 0]),
     "no shards": lambda h, a: h.__setitem__("shards", []),
@@ -466,7 +471,7 @@ def test_grids_join_to_the_finest_and_costs_add():
     apply(tree, deltas[0] + deltas[1])
     facts = tree._kernel.columns.known_facts
     assert facts["decimals"].tolist() == [0, 2]
-    for place, name in ((1, "cost"), (2, "weight")):
+    for place, name in ((3, "cost"), (4, "weight")):
         added = deltas[0].arrays["facts"][:, place] + deltas[1].arrays["facts"][:, place]
         np.testing.assert_allclose(facts[name], before[name] + added)
     assert facts["weight"].sum() > 2.5 * before["weight"].sum()

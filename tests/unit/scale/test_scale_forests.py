@@ -294,13 +294,6 @@ def test_bad_rows_count_once_and_are_told_with_their_line(folder, tmp_path):
         trained(path)
 
 
-def test_several_targets_are_refused(folder):
-    forest = small_forest()
-    forest._features.known = forest._features.known.and_targets(("up", "down"))
-    with pytest.raises(MergeError, match="the forest has 2 targets, and workers learn one"):
-        members.Members(forest, 2)
-
-
 def test_more_labels_than_a_part_can_tell_apart_are_refused(tmp_path):
     shops = [f"shop {place % 150}" for place in range(ROWS)]
     path = tmp_path / "shops.parquet"
