@@ -18,7 +18,7 @@ from sapwood.streams.stream import Kind, Stream, StreamError
 if TYPE_CHECKING:
     from sapwood.streams.text import TextStream
 
-__all__ = ["FORMATS", "found_files", "open_stream", "would_be_read"]
+__all__ = ["FORMATS", "found_files", "is_read_once", "open_stream", "would_be_read"]
 
 FORMATS = {
     "csv": ("csv", "txt"),
@@ -293,6 +293,12 @@ def found_files(name: str, format: str | None) -> list[str]:
             "their format, as by --format csv"
         )
     return found
+
+
+def is_read_once(name: str) -> bool:
+    """Whether a source gives its rows once only: the standard input, a topic, a pipe or a device."""
+    is_file = os.path.isfile(name) or os.path.isdir(name) or not os.path.exists(name)
+    return name == "-" or is_kafka(name) or not is_file
 
 
 def would_be_read(path: str, name: str, format: str | None) -> bool:
