@@ -48,9 +48,6 @@ class Predicted(NamedTuple):
     classes: Sequence[Label] | None = None
 
 
-LABELLED = ("category", "identifier")  # kinds of features whose values are labels
-
-
 class ModelHost:
     """A model, and what the service needs of it.
 
@@ -366,13 +363,6 @@ class ModelHost:
     # -- names ------------------------------------------------------------------------------------
 
     def _rows_of(self, rows: Any) -> Any:
-        """Return rows as the model reads them; 7.0 is the category 7, as JSON has it."""
-        labels = [name for name, kind in self.feature_kinds.items() if kind in LABELLED]
-        if labels and isinstance(rows, list):
-            rows = [_with_whole_labels(row, labels) for row in rows]
-        return self._with_names(rows)
-
-    def _with_names(self, rows: Any) -> Any:
         """Return rows whose features are called as the model calls them.
 
         A model that has learned arrays calls its features 0, 1, and so on; JSON has texts.
@@ -452,13 +442,3 @@ def short(value: Any) -> Any:
         return plain(value)
     text = str(value)
     return text if len(text) <= 200 else f"{text[:199]}…"
-
-
-def _with_whole_labels(row: dict[str, Any], labels: list[str]) -> dict[str, Any]:
-    """Return a row whose categories are whole numbers where JSON has them with a fraction of 0."""
-    found = {
-        name: int(row[name])
-        for name in labels
-        if type(row.get(name)) is float and abs(row[name]) <= 2**53 and row[name].is_integer()
-    }
-    return {**row, **found} if found else row
