@@ -126,13 +126,7 @@ def status_of(error: Exception) -> int | None:
 
 
 class Handlers:
-    """The functions behind the routes.
-
-    Parameters
-    ----------
-    service : Service
-        What they serve.
-    """
+    """The functions behind the routes."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._settings = service, service.settings

@@ -38,10 +38,7 @@ class ClassTargetScores(DriftWatch):
     1e-6; a row that was predicted before any class was known counts as wrong there and has no
     log-loss.
 
-    Parameters
-    ----------
-    monitor : bool
-        Whether rows and errors are watched for drift.
+    - `monitor`: whether rows and errors are watched for drift.
     """
 
     def __init__(self, monitor: bool) -> None:
@@ -59,14 +56,10 @@ class ClassTargetScores(DriftWatch):
     def score(self, predicted: FloatArray, own: FloatArray, y: FloatArray, issued: Any) -> None:
         """Score predictions.
 
-        Parameters
-        ----------
-        predicted, y : ndarray of float, shape (rows,)
-            The places of the predicted and of the actual classes.
-        own : ndarray of float, shape (rows,)
-            The probabilities that were issued for the actual classes; NaN if none was.
-        issued : ndarray of float, shape (rows, 2), optional
-            What the baselines predicted when the predictions were issued.
+        - `predicted`, `y`, shape (rows,): the places of the predicted and of the actual classes.
+        - `own`, shape (rows,): the probabilities that were issued for the actual classes; NaN if
+          none was.
+        - `issued`, shape (rows, 2): what the baselines predicted when the predictions were issued.
         """
         for row, (guess, share, actual) in enumerate(zip(predicted, own, y, strict=True)):
             baselines = self.baseline_predictions if issued is None else issued[row]
@@ -131,10 +124,7 @@ class ClassScoreboard(Scoreboard):
     A row of `points` has the places of the predicted and of the actual class, and the
     probabilities that were issued for the actual and for the predicted class.
 
-    Parameters
-    ----------
-    monitor : bool
-        Whether rows and errors are watched for drift.
+    - `monitor`: whether rows and errors are watched for drift.
     """
 
     def __init__(self, monitor: bool) -> None:

@@ -22,12 +22,7 @@ PATIENCE = 30.0
 def snapshot(service: Service, since: int = 0) -> dict[str, Any]:
     """Return what the page shows, in terms of JSON.
 
-    Parameters
-    ----------
-    service : Service
-        What is shown.
-    since : int
-        Only scored rows after this one are included.
+    - `since`: only scored rows after this one are included.
     """
     now = service.published
     host = service.replica.host
@@ -51,13 +46,7 @@ def snapshot(service: Service, since: int = 0) -> dict[str, Any]:
 
 
 class EventStream:
-    """An answer that sends what is new until the client leaves or the server stops.
-
-    Parameters
-    ----------
-    service : Service
-        What is shown.
-    """
+    """An answer that sends what is new until the client leaves or the server stops."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -45,10 +45,7 @@ REASONS = {
 class Bucket:
     """A token bucket: so many tokens a second, and a burst of twice as many.
 
-    Parameters
-    ----------
-    rate : float
-        Tokens a second, 0 for no limit.
+    - `rate`: tokens a second, 0 for no limit.
     """
 
     def __init__(self, rate: float) -> None:
@@ -74,17 +71,7 @@ class Bucket:
 
 
 class Gate:
-    """Middleware around the routes.
-
-    Parameters
-    ----------
-    app : ASGI application
-        The routes.
-    settings : Settings
-        What is allowed.
-    metrics : Metrics
-        What is counted.
-    """
+    """Middleware around the routes."""
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics

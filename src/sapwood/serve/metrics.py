@@ -60,10 +60,7 @@ COUNTERS = frozenset(
 class Metrics:
     """Counters that requests change, and gauges that are read when metrics are requested.
 
-    Parameters
-    ----------
-    facts : callable
-        Returns the current values of gauges, as {name: [(labels, value), ...]}.
+    - `facts`: returns the current values of gauges, as {name: [(labels, value), ...]}.
     """
 
     def __init__(self, facts: Callable[[], dict[str, Any]]) -> None:

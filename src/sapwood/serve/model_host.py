@@ -33,14 +33,9 @@ MOST_NODES = 2_000
 class Predicted(NamedTuple):
     """Predictions of rows.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (rows, targets)
-        The predictions.
-    bounds : ndarray of float, shape (rows, targets, levels, 2), optional
-        The lower and upper bounds of the prediction intervals.
-    classes : sequence of labels, optional
-        Of a classifier: `values` are the probabilities of these classes.
+    - `bounds`, shape (rows, targets, levels, 2): the lower and upper bounds of the prediction
+      intervals.
+    - `classes`: of a classifier: `values` are the probabilities of these classes.
     """
 
     values: FloatArray
@@ -49,13 +44,7 @@ class Predicted(NamedTuple):
 
 
 class ModelHost:
-    """A model, and what the service needs of it.
-
-    Parameters
-    ----------
-    model : object
-        The model.
-    """
+    """A model, and what the service needs of it."""
 
     task: ClassVar[str] = "numbers"
     classes: Sequence[Label] = ()
@@ -173,13 +162,7 @@ class ModelHost:
         return max(0, len(rest) - 1) if hasattr(part, "member") else 0
 
     def tree(self, member: int = 0) -> list[dict[str, Any]]:
-        """Return the nodes of a tree, a parent before its children.
-
-        Parameters
-        ----------
-        member : int
-            Which tree of an ensemble.
-        """
+        """Return the nodes of a tree, a parent before its children."""
         from sapwood.inspect.view import to_records
 
         part = readable_part(self.model)
@@ -209,10 +192,7 @@ class ModelHost:
     def explain(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """Explain the prediction of a row, as numbers and as text.
 
-        Raises
-        ------
-        RowError
-            If the model does not explain its predictions.
+        - Raises RowError if the model does not explain its predictions.
         """
         if not self.explains:
             raise RowError(f"a {self.kind} does not explain predictions; leave explain out")

@@ -29,16 +29,9 @@ SCORES = "scores."
 class Pending(NamedTuple):
     """A row whose label is pending.
 
-    Parameters
-    ----------
-    x : dict
-        Its features.
-    values : list of float
-        The prediction that was issued, for each target; of a classifier, the probabilities.
-    bounds : list, optional
-        The prediction intervals that were issued, for each target and level.
-    baselines : list of lists of float
-        What the baselines of each target predicted then.
+    - `values`: the prediction that was issued, for each target; of a classifier, the probabilities.
+    - `bounds`: the prediction intervals that were issued, for each target and level.
+    - `baselines`: what the baselines of each target predicted then.
     """
 
     x: dict[Any, Any]
@@ -54,14 +47,7 @@ class ConflictError(ValueError):
 class ServiceState:
     """A model, its scores, and its pending predictions.
 
-    Parameters
-    ----------
-    host : ModelHost
-        The model.
-    max_pending : int
-        Predictions whose labels are waited for; beyond that, the oldest is evicted.
-    monitor : bool
-        Whether drift is watched for.
+    - `max_pending`: predictions whose labels are waited for; beyond that, the oldest is evicted.
     """
 
     def __init__(self, host: ModelHost, max_pending: int = 100_000, monitor: bool = True) -> None:
@@ -80,19 +66,9 @@ class ServiceState:
     def apply(self, operation: Operation, moment: float, batch: Batch | None = None) -> Outcome:
         """Apply an operation.
 
-        Parameters
-        ----------
-        operation : Operation
-            What is to be done.
-        moment : float
-            When it was logged, in seconds since 1970.
-        batch : Batch, optional
-            Its rows, if they were read already.
-
-        Raises
-        ------
-        ValueError, TypeError, OverflowError
-            If it is rejected: nothing is learned then.
+        - `moment`: when it was logged, in seconds since 1970.
+        - `batch`: its rows, if they were read already.
+        - Raises ValueError, TypeError, OverflowError if it is rejected: nothing is learned then.
         """
         if batch is None:
             batch = operation.read(task=self.host.task)

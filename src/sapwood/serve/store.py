@@ -57,14 +57,8 @@ class Snapshot:
 class Store:
     """The files of one service, held by one process.
 
-    Parameters
-    ----------
-    path : Path
-        The model.
-    fsync : {"always", "interval", "never"}
-        As for `WriteAheadLog`.
-    max_pending, monitor
-        As for `ServiceState`.
+    - `fsync`: as for `WriteAheadLog`.
+    - `max_pending`, `monitor`: as for `ServiceState`.
     """
 
     def __init__(
@@ -97,10 +91,8 @@ class Store:
     def open(self) -> ServiceState:
         """Lock the files, and return the state after the last operation that was logged.
 
-        Raises
-        ------
-        StoreError, LogError, ModelFileError, OSError
-            If another process serves the model, or files are damaged or missing.
+        - Raises StoreError, LogError, ModelFileError, OSError if another process serves the model,
+          or files are damaged or missing.
         """
         self.folder.mkdir(mode=0o750, exist_ok=True)
         try:
@@ -188,10 +180,7 @@ class Store:
     def write(self, snapshot: Snapshot) -> None:
         """Write a checkpoint, then the model, then remove the log before it.
 
-        Raises
-        ------
-        OSError
-            If it cannot be written; the checkpoint before is then still valid.
+        - Raises OSError if it cannot be written; the checkpoint before is then still valid.
         """
         model = snapshot.model
         # Processes that were killed before they replaced the model leave an older one in the file.

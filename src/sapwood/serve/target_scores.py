@@ -47,12 +47,7 @@ class RunningScores(Protocol):
 class DriftWatch:
     """The drift monitor of one target.
 
-    Parameters
-    ----------
-    name : str
-        The name of the target.
-    monitor : bool
-        Whether the target and its errors are watched for drift.
+    - `monitor`: whether the target and its errors are watched for drift.
     """
 
     def __init__(self, name: str, monitor: bool) -> None:
@@ -64,14 +59,9 @@ class DriftWatch:
     ) -> list[dict[str, Any]]:
         """Look for drift; return its events in terms of JSON.
 
-        Parameters
-        ----------
-        rows : list of dicts, or ndarray
-            The features to watch; an array without columns to watch the target alone.
-        y, values : ndarray of float
-            The actual values, and the predictions as they were issued.
-        times : ndarray of float
-            When the labels arrived, in seconds since 1970.
+        - `rows`: the features to watch; an array without columns to watch the target alone.
+        - `y`, `values`: the actual values, and the predictions as they were issued.
+        - `times`: when the labels arrived, in seconds since 1970.
         """
         if self._monitor is None:
             return []
@@ -102,14 +92,8 @@ class DriftWatch:
 class TargetScores(DriftWatch):
     """The running scores of the issued predictions of one target.
 
-    Parameters
-    ----------
-    name : str
-        The name of the target.
-    levels : sequence of float
-        The nominal levels of the prediction intervals.
-    monitor : bool
-        Whether the target and its errors are watched for drift.
+    - `levels`: the nominal levels of the prediction intervals.
+    - `monitor`: whether the target and its errors are watched for drift.
     """
 
     def __init__(self, name: str, levels: Sequence[float], monitor: bool) -> None:
@@ -135,15 +119,11 @@ class TargetScores(DriftWatch):
     ) -> None:
         """Score predictions.
 
-        Parameters
-        ----------
-        values, y : ndarray of float, shape (rows,)
-            The predictions as they were issued, and the actual values; NaN where one is missing.
-        bounds : ndarray of float, shape (rows, levels, 2), optional
-            The prediction intervals as they were issued.
-        baselines : ndarray of float, shape (rows, 2), optional
-            The predictions of the baselines when the predictions were issued. Without it, each
-            row was predicted just before its label arrived.
+        - `values`, `y`, shape (rows,): the predictions as they were issued, and the actual values;
+          NaN where one is missing.
+        - `bounds`, shape (rows, levels, 2): the prediction intervals as they were issued.
+        - `baselines`, shape (rows, 2): the predictions of the baselines when the predictions were
+          issued. Without it, each row was predicted just before its label arrived.
         """
         self.errors.update_many(np.ascontiguousarray(values), y)
         known = np.isfinite(y)

@@ -41,16 +41,10 @@ class StorageError(RuntimeError):
 class WriterLimits:
     """When checkpoints are due, and how much may wait.
 
-    Parameters
-    ----------
-    checkpoint_seconds : float
-        Seconds between two checkpoints.
-    checkpoint_bytes : int
-        Bytes of the log after which a checkpoint is due.
-    queue : int
-        Operations that may wait.
-    queue_bytes : int
-        Bytes of their bodies.
+    - `checkpoint_seconds`: seconds between two checkpoints.
+    - `checkpoint_bytes`: bytes of the log after which a checkpoint is due.
+    - `queue`: operations that may wait.
+    - `queue_bytes`: bytes of their bodies.
     """
 
     checkpoint_seconds: float = 60.0
@@ -71,16 +65,9 @@ class Job:
 class Writer:
     """The thread, and the queue of what is to be done.
 
-    Parameters
-    ----------
-    store : Store
-        The files.
-    state : ServiceState
-        What is changed; it belongs to the writer from now on.
-    replica : Replica
-        What predictions are read from; it is refreshed after learning.
-    limits : WriterLimits
-        When checkpoints are due, and how much may wait.
+    - `state`: what is changed; it belongs to the writer from now on.
+    - `replica`: what predictions are read from; it is refreshed after learning.
+    - `limits`: when checkpoints are due, and how much may wait.
     """
 
     def __init__(
@@ -110,12 +97,8 @@ class Writer:
     def submit(self, operation: Operation, batch: Batch) -> "Future[Outcome]":
         """Let an operation be done; return a future of what it has done.
 
-        Raises
-        ------
-        BusyError
-            If too many operations wait.
-        StorageError
-            If nothing can be logged until the server is restarted.
+        - Raises BusyError if too many operations wait.
+        - Raises StorageError if nothing can be logged until the server is restarted.
         """
         if self.failure is not None:
             raise StorageError(self.failure)
