@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.evaluate.class_scores import LEAST_PROBABILITY
-from sapwood.serve.model_host import ModelHost, Predicted
+from sapwood.serve.model_host import ModelHost, Predicted, plain
 from sapwood.serve.scoring import Scoreboard
-from sapwood.serve.target_scores import DECAY, DriftWatch
+from sapwood.serve.target_scores import DECAY, RunningScores
 
 __all__ = ["ClassScoreboard", "ClassTargetScores", "scoreboard_of"]
 
@@ -31,7 +31,7 @@ def scoreboard_of(host: ModelHost, monitor: bool) -> Scoreboard:
     return Scoreboard(host.targets, host.levels, monitor)
 
 
-class ClassTargetScores(DriftWatch):
+class ClassTargetScores(RunningScores):
     """The running scores of the issued predictions of classes.
 
     Accuracy and log-loss are exponentially weighted. In the log-loss no probability is less than
@@ -89,7 +89,7 @@ class ClassTargetScores(DriftWatch):
 
     def summary(self) -> dict[str, Any]:
         """Return the exponentially weighted scores in terms of JSON."""
-        found = {n: each if np.isfinite(each) else None for n, each in self._means.items()}
+        found = plain(self._means)
         return {
             "errors": {name: found[name] for name in ("accuracy", "log_loss")},
             "baselines": {name: {"accuracy": found[name]} for name in BASELINES},
@@ -99,7 +99,7 @@ class ClassTargetScores(DriftWatch):
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of it for a checkpoint."""
         text = {
-            "means": {n: each if np.isfinite(each) else None for n, each in self._means.items()},
+            "means": plain(self._means),
             "weights": self._weights,
             "counts": self._counts,
             "majority": self._majority,

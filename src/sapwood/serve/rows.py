@@ -27,12 +27,15 @@ MOST_KEYS = 4096
 
 
 class BodyError(ValueError):
-    """The body is not what its content type states: answered by 400."""
+    """The body is not what its content type states."""
+
+    status: ClassVar[int] = 400
 
 
 class RowError(ValueError):
-    """The body is well-formed, but a row is not acceptable: answered by 422."""
+    """The body is well-formed, but a row is not acceptable."""
 
+    status: ClassVar[int] = 422
     reason: ClassVar[str] = "bad_row"
 
 
@@ -61,7 +64,9 @@ class UnknownFeatureError(RowError):
 
 
 class TooLargeError(ValueError):
-    """The body has too many rows or bytes: answered by 413."""
+    """The body has too many rows or bytes."""
+
+    status: ClassVar[int] = 413
 
 
 @dataclass(frozen=True)
@@ -104,13 +109,16 @@ def reject_constant(name: str) -> NoReturn:
     raise BodyError(f"{name} is no JSON value; send null for a missing value")
 
 
+decode_json = json.JSONDecoder(parse_constant=reject_constant).decode
+
+
 def loads(body: bytes) -> Any:
     """Return what a JSON text means.
 
     - Raises BodyError if it is no JSON text.
     """
     try:
-        return json.loads(body.decode(), parse_constant=reject_constant)
+        return decode_json(body.decode().removeprefix("\ufeff"))
     except BodyError:
         raise
     except UnicodeDecodeError as error:

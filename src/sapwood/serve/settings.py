@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from sapwood.serve.rows import Limits
@@ -61,6 +62,7 @@ class Settings:
         return self.learn and not self.read_only
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether an address can be reached from this machine only.
 

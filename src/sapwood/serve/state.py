@@ -7,7 +7,7 @@ the operations after it are enough to restore it.
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,9 @@ class Pending(NamedTuple):
 
 
 class ConflictError(ValueError):
-    """An identifier is in a state that forbids the operation: answered by 409."""
+    """An identifier is in a state that forbids the operation."""
+
+    status: ClassVar[int] = 409
 
 
 class ServiceState:

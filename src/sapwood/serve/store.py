@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sapwood.serve.class_host import host_from_bytes
 from sapwood.serve.model_host import REJECTIONS
 from sapwood.serve.operations import Operation
+from sapwood.serve.replica import stamp
 from sapwood.serve.state import MODEL, ServiceState
 from sapwood.serve.wal import FsyncPolicy, LogError, WriteAheadLog
 from sapwood.storage import container
@@ -200,11 +201,7 @@ class Store:
 
     def _stamp_now(self) -> tuple[int, int, int] | None:
         """Return what changes when the model file is replaced, None if there is none."""
-        try:
-            found = self.path.stat()
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stamp(self.path) if self.path.exists() else None
 
     def _keep_foreign(self) -> None:
         """Keep a copy of a model that another process has put in the place of the served one.

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sapwood.serve.model_host import REJECTIONS
 from sapwood.serve.operations import Operation, Outcome
@@ -19,7 +20,7 @@ from sapwood.serve.rows import Batch
 from sapwood.serve.state import ServiceState
 from sapwood.serve.store import Snapshot, Store
 
-__all__ = ["BusyError", "StorageError", "Writer", "WriterLimits"]
+__all__ = ["BusyError", "StorageError", "UnavailableError", "Writer", "WriterLimits"]
 
 GROUP = 256
 """Operations that are logged together."""
@@ -29,12 +30,19 @@ IDLE = 0.2
 logger = logging.getLogger("sapwood.serve")
 
 
-class BusyError(RuntimeError):
-    """Too many operations wait: answered by 503."""
+class UnavailableError(RuntimeError):
+    """An operation cannot be done now."""
+
+    status: ClassVar[int] = 503
+    headers: ClassVar[dict[str, str]] = {"retry-after": "1"}
 
 
-class StorageError(RuntimeError):
-    """The log cannot be written: answered by 503."""
+class BusyError(UnavailableError):
+    """Too many operations wait."""
+
+
+class StorageError(UnavailableError):
+    """The log cannot be written."""
 
 
 @dataclass(frozen=True)
