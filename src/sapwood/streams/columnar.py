@@ -33,6 +33,7 @@ from pyarrow.fs import LocalFileSystem
 
 from sapwood import validation
 from sapwood.storage.atomic import StrPath
+from sapwood.streams import bad_rows
 from sapwood.streams.arrow import (
     as_array,
     check_type,
@@ -60,6 +61,8 @@ SUFFIXES: dict[Format, tuple[str, ...]] = {
 }
 PARQUET, ARROW, FEATHER_1 = b"PAR1", b"ARROW1", b"FEA1"
 SAMPLE_ROWS = 1000
+REMEDIES = {bad_rows.BAD_ENCODING: "write the file again with text in UTF-8, or drop the column"}
+"""What helps with faults for which it is something else in a text."""
 PAGE_BUFFER = 1 << 16  # bytes of each column that are read ahead of its pages
 
 
@@ -188,7 +191,7 @@ class ColumnarStream(Stream):
                 fault.reason,
                 fault.column,
                 fault.value,
-                fault.remedy,
+                REMEDIES.get(fault.reason, fault.remedy),
                 _as_json(batch, fault.row),
                 fault.row - earlier,
             )
@@ -448,7 +451,7 @@ def _check_files(files: Sequence[_File], schema: Schema, looks: Mapping[str, Fou
                 f"the file, or leave out the column, as by --drop {rule.name}"
             )
         kind = file.schema.field(rule.name).type
-        check_type(file.path, rule.name, kind)
+        check_type(file.path, rule.name, kind, rule == schema.target)
         if _look(kind) not in (None, looks[rule.name]):
             raise StreamError(
                 f"{file.path}: column {validation.shown(rule.name)} holds {kind}, while it looks "
