@@ -210,10 +210,12 @@ def _open_files(
     if format in TABLES:
         from sapwood.streams.columnar import open_columnar
 
-        if "-" in paths:
+        once = next(filter(is_read_once, paths), None)
+        if once is not None:
+            pipe = "the standard input" if once == "-" else f"{once}, which can be read but once,"
             raise StreamError(
-                f"the standard input cannot be read as {format}: save it to a file, or give it as "
-                f"one of {', '.join(TEXTS)}"
+                f"{pipe} cannot be read as {format}: save it to a file, or give it as one of "
+                f"{', '.join(TEXTS)}"
             )
         return open_columnar(paths if len(paths) > 1 else paths[0], read_options, TABLES[format])
     if format not in TEXTS:

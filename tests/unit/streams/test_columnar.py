@@ -423,6 +423,12 @@ def test_remedies_are_those_for_tables(tmp_path):
         open_stream(path, target="y")
 
 
+def test_a_named_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "rows.parquet")
+    with pytest.raises(StreamError, match=r"rows\.parquet, which can be read but once, cannot be"):
+        open_stream(tmp_path / "rows.parquet", target="y")
+
+
 def test_texts_and_tables_in_one_folder(tmp_path):
     """No file is passed over in silence."""
     write(str(tmp_path / "a.parquet"), pa.table({"x": [1.0], "y": [1.0]}))
