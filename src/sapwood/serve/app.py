@@ -214,7 +214,7 @@ class Handlers:
 
     async def _predict(self, request: Request) -> Response:
         query = request.query_params if request.scope["query_string"] else {}
-        levels = self._levels(query.get("intervals", ""))
+        levels = self._levels(query.get("intervals", "false"))
         explain = _flag(query, "explain")
         operation, batch = await self._read(request, "predict")
         service = self._service
@@ -257,7 +257,7 @@ class Handlers:
 
     def _levels(self, text: str) -> list[float]:
         """Return the levels of the prediction intervals that were requested."""
-        if text in ("", "false"):
+        if text == "false":
             return []
         known = self._service.replica.host.levels
         if not known:

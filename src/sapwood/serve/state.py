@@ -136,27 +136,28 @@ class ServiceState:
         return fresh, batch.count - len(kept)
 
     def _labels(self, batch: Batch, moment: float) -> Outcome:
-        ids, targets = [each for each in batch.ids or [] if each is not None], batch.y or []
-        firsts = {each: place for place, each in reversed(list(enumerate(ids)))}
-        known = [place for place, each in enumerate(ids) if each in self.pending]
-        known = [place for place in known if firsts[ids[place]] == place]
-        unknown = [each for each in ids if each not in self.pending and each not in self._done]
-        duplicates = [each for place, each in enumerate(ids) if firsts[each] != place]
-        duplicates = [each for each in ids if each in self._done] + [
-            each for each in duplicates if each in self.pending
-        ]
+        labels: dict[str, Any] = {}
+        duplicates, unknown = list[str](), list[str]()
+        for each, label in zip(batch.ids or (), batch.y or (), strict=True):
+            assert each is not None  # as it is required
+            if each in labels or each in self._done:
+                duplicates.append(each)
+            elif each in self.pending:
+                labels[each] = label
+            else:
+                unknown.append(each)
         outcome = Outcome(duplicates=len(duplicates))
-        if known:
-            waiting = [self.pending[ids[place]] for place in known]
-            y = [targets[place] for place in known]
+        if labels:
+            ids, y = list(labels), list(labels.values())
+            waiting = [self.pending[each] for each in ids]
             rows = [each.x for each in waiting]
-            self.host.learn(rows, y, [ids[place] for place in known])
+            self.host.learn(rows, y, ids)
             self._meet_targets()
-            for place in known:
-                del self.pending[ids[place]]
-            self._remember([ids[place] for place in known])
-            self.rows += len(known)
-            outcome.learned = len(known)
+            for each in ids:
+                del self.pending[each]
+            self._remember(ids)
+            self.rows += len(ids)
+            outcome.learned = len(ids)
             found = _issued(self.host, waiting)
             issued = [each.baselines for each in waiting]
             outcome.drifts = self.scores.add(rows, found, self.host.actuals(y), moment, issued)

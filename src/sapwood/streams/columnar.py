@@ -16,7 +16,6 @@ import hashlib
 import itertools
 import json
 import os
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +43,7 @@ from sapwood.streams.arrow import (
     stored_type,
 )
 from sapwood.streams.convert import convert
-from sapwood.streams.file_search import find_files
+from sapwood.streams.file_search import check_sign, find_files, sign_of
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.schema import Found, ReadOptions, Schema
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError
@@ -123,7 +122,8 @@ class ColumnarStream(Stream):
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on; see `Stream.chunks`."""
         position = self._position(0, 0) if start is None else start
-        self._check_position(position)
+        names = [os.path.relpath(file.path, self.name) for file in self._files]
+        check_sign(self.name, names, position["file"], position["sign"])
         for place in range(position["file"], len(self._files)):
             file = self._files[place]
             if place > position["file"]:
@@ -168,16 +168,8 @@ class ColumnarStream(Stream):
         return digest.hexdigest()
 
     def _position(self, place: int, before: int) -> Position:
-        sign = zlib.crc32(os.fsencode(os.path.relpath(self._files[place].path, self.name)))
+        sign = sign_of(os.path.relpath(self._files[place].path, self.name))
         return {"file": place, "group": 0, "row": 0, "done": 0, "before": before, "sign": sign}
-
-    def _check_position(self, position: Position) -> None:
-        place = position["file"]
-        if place >= len(self._files) or self._position(place, 0)["sign"] != position["sign"]:
-            raise StreamError(
-                f"{self.name}: file {place + 1} is not the one that was being read; files must be "
-                "added behind it, by their names, and those before it must stay"
-            )
 
     def _chunk(self, path: str, batch: pa.RecordBatch, behind: Position) -> Chunk:
         table = dict(zip(batch.schema.names, batch.columns, strict=True))
