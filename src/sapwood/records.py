@@ -80,31 +80,20 @@ Bound = float | Times | Callable[[Any], Any]
 class Field(NamedTuple):
     """One field of a record.
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    low, high : float, Times or callable
-        Its bounds, both included; a function is called with the `limits` of `Record.check`. By
-        default, any number but NaN.
-    type : dtype
-        A double by default.
-    whole : bool
-        Whether it is a whole number, whatever its type.
-    missing : bool
-        Whether it may be NaN.
-    complaint : str
-        What is wrong where it is not, with {name}, {place} and {value}; that of the record by
-        default.
-    below : str
-        The same for values that are too small, if they have a message of their own.
-    since : int
-        The format of files since which it exists.
-    before : str
-        The field, of those before it, whose value it starts with in tables of older formats; it is
-        0 there by default.
-    element_of : str
-        The array of the kernels' struct that holds it, one after the other with its neighbours.
+    - `name`: its name.
+    - `low`, `high`: its bounds, both included; a function is called with the `limits` of
+      `Record.check`. By default, any number but NaN.
+    - `type`: a double by default.
+    - `whole`: whether it is a whole number, whatever its type.
+    - `missing`: whether it may be NaN.
+    - `complaint`: what is wrong where it is not, with {name}, {place} and {value}; that of the
+      record by default.
+    - `below`: the same for values that are too small, if they have a message of their own.
+    - `since`: the format of files since which it exists.
+    - `before`: the field, of those before it, whose value it starts with in tables of older
+      formats; it is 0 there by default.
+    - `element_of`: the array of the kernels' struct that holds it, one after the other with its
+      neighbours.
     """
 
     name: str
@@ -123,14 +112,9 @@ class Field(NamedTuple):
 class Record:
     """What the rows of a table are.
 
-    Parameters
-    ----------
-    *fields : Field
-        In the order of memory, in which there are no gaps.
-    complaint : str
-        What is wrong with a value out of bounds, with {name}, {place} and {value}.
-    finite : str, optional
-        What is wrong with a value that is not finite, if none may be, whatever its bounds.
+    - `*fields`: in the order of memory, in which there are no gaps.
+    - `complaint`: what is wrong with a value out of bounds, with {name}, {place} and {value}.
+    - `finite`: what is wrong with a value that is not finite, if none may be, whatever its bounds.
     """
 
     def __init__(self, *fields: Field, complaint: str, finite: str = "") -> None:
@@ -158,12 +142,8 @@ class Record:
     def check(self, table: Array, limits: Any = None) -> None:
         """Raise ValueError unless every value of a table lies within its bounds.
 
-        Parameters
-        ----------
-        table : array
-            Of this dtype.
-        limits : object
-            The argument of bounds that are functions.
+        - `table`: of this dtype.
+        - `limits`: the argument of bounds that are functions.
         """
         if self._finite:
             for field in self.fields:

@@ -337,15 +337,16 @@ def check_number(value: Plain) -> None:
             raise Unfit(FEATURE_RANGE) from None
 
 
-def label(value: Plain, whole: bool) -> Label | None:
+def label(value: Plain) -> Label | None:
     """Return a plain value as the label of a category, None if missing; else raise `Unfit`.
 
+    A whole float is a label too, as JSON does not distinguish 3.0 from 3.
+
     - `value`: what `plain` returned.
-    - `whole`: whether a whole float is a label too: 3.0 is the label 3.
 
     Examples
     --------
-    >>> label("red", whole=False), label(3.0, whole=True)
+    >>> label("red"), label(3.0)
     ('red', 3)
     """
     if isinstance(value, float):
@@ -353,7 +354,7 @@ def label(value: Plain, whole: bool) -> Label | None:
             return None
         if math.isinf(value):
             raise Unfit(FEATURE_FINITE)
-        if not (whole and value.is_integer()):
+        if not value.is_integer():
             raise Unfit(FEATURE_LABEL)
         value = int(value)
     if isinstance(value, str) and len(value) > LONGEST:

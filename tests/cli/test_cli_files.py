@@ -4,13 +4,14 @@ import itertools
 import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from cli_cases import PROGRAM, assert_fails, invoke, rows_of, write_csv
+from cli_cases import PROGRAM, assert_fails, end_of, invoke, rows_of, start, write_csv
 from sapwood.cli import files
 from sapwood.cli.failure import UsageError
 from sapwood.cli.files import check_files
@@ -289,6 +290,21 @@ def test_a_pipe_is_not_read_and_written(folder) -> None:
     assert_fails(ended, "--bad-rows pipe.csv: the same file is for --predictions")
     ended = invoke(*EVALUATE, "--predictions", "/dev/null", "--bad-rows", "/dev/null")
     assert ended.code == 0
+
+
+@pytest.mark.parametrize("command", ["evaluate", "train"])
+def test_a_named_pipe_is_opened_once(folder, command) -> None:
+    """Nobody writes to it a second time, and the first rows are not lost."""
+    os.mkfifo("pipe.csv")
+    writer = threading.Thread(
+        target=Path("pipe.csv").write_bytes, args=(Path("a.csv").read_bytes(),), daemon=True
+    )
+    writer.start()
+    more = ("--save", "m.sapwood") if command == "train" else ()
+    ended = end_of(start(command, "pipe.csv", "-t", "y", *more))
+    assert ended.code == 0, ended.stderr
+    assert "300 read" in ended.stdout + ended.stderr
+    writer.join()
 
 
 def test_links_that_lead_in_a_circle_are_told_before_the_work(folder) -> None:

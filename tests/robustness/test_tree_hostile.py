@@ -67,7 +67,7 @@ BAD = [
         for value in (b"1", [1.0], {}, 1j, (1, 2))
     ),
     Bad("x['a']", 10**400, ValueError, validation.FEATURE_RANGE),
-    *(Bad("x['c']", value, ValueError, validation.FEATURE_LABEL) for value in (1.5, 2.0)),
+    *(Bad("x['c']", value, ValueError, validation.FEATURE_LABEL) for value in (1.5, -0.25)),
     Bad("x['c']", INF, ValueError, validation.FEATURE_FINITE),
     Bad("x['c']", LONG, ValueError, validation.LABEL_LENGTH),
     Bad("x['c']", 2**70, ValueError, validation.LABEL_RANGE),

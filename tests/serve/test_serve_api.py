@@ -239,6 +239,9 @@ def test_other_requests_are_rejected(served):
     assert client.get("/static/%2e%2e%2fapp.py").status_code == 404
     assert client.get("/model/tree?member=7").status_code == 404
     assert client.post("/predict?intervals=0.8", json={"x": {"a": 1}}).status_code == 422
+    for text in ("", "true,", "0.9,x"):
+        answer = client.post(f"/predict?intervals={text}", json={"x": {"a": 1}})
+        assert answer.status_code == 422
     assert client.post("/predict?explain=maybe", json={"x": {"a": 1}}).status_code == 422
     foreign = client.post("/learn", json=GOOD, headers={"host": "evil.example"})
     assert foreign.status_code == 421

@@ -19,7 +19,7 @@ from sapwood.cli.follow import Follower
 from sapwood.cli.horizons import AUTO
 from sapwood.cli.models import make_classifier, saved_model, targets_of
 from sapwood.cli.outputs import ClassPredictionFile, write_curve
-from sapwood.cli.reading import ClassReading, Reading, is_classifier, is_topic, with_own_options
+from sapwood.cli.reading import ClassReading, Reading, is_classifier, with_own_options
 from sapwood.cli.runs import Files, Learning, Scoring, Targets
 from sapwood.cli.summary import print_drift
 from sapwood.cli.values import amount, settings
@@ -29,6 +29,7 @@ from sapwood.evaluate.class_scores import CLASS_METRICS
 from sapwood.evaluate.classes import ClassEvaluation
 from sapwood.formatting import plain
 from sapwood.schema import Schema
+from sapwood.streams.opening import is_read_once
 from sapwood.streams.stream import Stream
 
 __all__ = [
@@ -56,11 +57,11 @@ def is_of_classes(
     if model is not None:
         return is_classifier(model)
     looked_at = learning.model.partition(":")[0] in ("tree", "adaptive", "forest")
-    if not looked_at or "-" in name or is_topic([*name]):
-        return False
-    if name[0].partition(":")[0] in options.GENERATORS:
+    if not looked_at or name[0].partition(":")[0] in options.GENERATORS:
         return False
     alone, reading = with_own_options(name, reading)
+    if any(map(is_read_once, [alone] if isinstance(alone, str) else alone)):
+        return False
     return len(reading.target) == 1 and _has_text_target(alone, reading, terminal)
 
 

@@ -122,7 +122,7 @@ def part_of_key(value: Any) -> str | int | float | None:
             return None if np.isnan(plain) else plain
         if plain is not None:
             validation.check_text(plain)
-            plain = validation.label(plain, whole=False)
+            plain = validation.label(plain)
     except validation.Unfit as rule:
         raise ValueError(f"{validation.shown(value)}, which identifies a series, {rule}") from None
     return int(plain) if isinstance(plain, bool) else plain

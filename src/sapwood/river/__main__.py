@@ -4,36 +4,21 @@ import sys
 
 from river.checks import yield_checks
 
-from sapwood.river import (
-    AdaptiveTreeClassifier,
-    AdaptiveTreeRegressor,
-    ForestClassifier,
-    ForestRegressor,
-    HoeffdingTreeClassifier,
-    HoeffdingTreeRegressor,
-    Lags,
-    MultiTargetAdaptiveTreeRegressor,
-    MultiTargetForestRegressor,
-    MultiTargetTreeRegressor,
-)
+from sapwood import river
 
-MODELS = (
-    HoeffdingTreeRegressor,
-    MultiTargetTreeRegressor,
-    AdaptiveTreeRegressor,
-    MultiTargetAdaptiveTreeRegressor,
-    ForestRegressor,
-    MultiTargetForestRegressor,
-    HoeffdingTreeClassifier,
-    AdaptiveTreeClassifier,
-    ForestClassifier,
-)
+OTHERS = ("HybridRegressor", "Lags")
+"""What needs arguments."""
+MODELS = [
+    getattr(river, name)
+    for name in river.__all__
+    if name not in OTHERS and not name.endswith("Splitter")
+]
 
 
 def main() -> int:
     """Print a line for each model and check; return 1 if one failed."""
     failed = False
-    for model in (*(kind() for kind in MODELS), Lags([1, 3], means=[5])):
+    for model in (*(kind() for kind in MODELS), river.Lags([1, 3], means=[5])):
         for check in yield_checks(model):
             try:
                 check(model.clone())

@@ -113,7 +113,6 @@ Values = NDArray[Any] | list[Any] | Coded  # a column: of numbers if it is an ar
 class Column:
     """One feature while rows are read: what is known of it, and what they add.
 
-    - `declared`: whether it was declared to be a category: then whole floats are labels too.
     - `most`: how many labels may have a code of their own. If that is OTHERS, the feature stays a
       category of few, and all further labels have the code OTHERS.
     - `fresh_rows`: the row that brings each of them, ascending; none where a single row is read.
@@ -122,7 +121,6 @@ class Column:
 
     __slots__ = (
         "count",
-        "declared",
         "first_row",
         "fresh",
         "fresh_rows",
@@ -141,12 +139,11 @@ class Column:
         *,
         known: Mapping[Label, int],
         count: int,
-        declared: bool,
         learn: bool,
         most: int,
     ):
         self.name, self.kind, self.known, self.count = name, kind, known, count
-        self.declared, self.learn, self.most = declared, learn, most
+        self.learn, self.most = learn, most
         self.fresh: dict[Label, int] = {}
         self.fresh_rows: list[int] = []
         self.first_row = self.value_row = 0
@@ -192,7 +189,7 @@ class Column:
         if isinstance(values, np.ndarray) and self.kind not in (CATEGORY, IDENTIFIER):
             return self._of_array(values)
         listed = values.tolist() if isinstance(values, np.ndarray) else values
-        return self._of_list(listed, self.declared or categorical)
+        return self._of_list(listed)
 
     def read_value(self, value: Any) -> float:
         """Return one value as a double, NaN if missing; raise `Unfit` for a bad one."""
@@ -201,7 +198,7 @@ class Column:
         if self.kind == UNKNOWN:
             self.kind = _kind_of((value,))
         if self.kind in (CATEGORY, IDENTIFIER):
-            label = validation.label(value, self.declared)
+            label = validation.label(value)
             number = np.nan if label is None else self._code(label)
         else:
             validation.check_number(value)
@@ -238,7 +235,7 @@ class Column:
             self.kind = NUMBER
         return numbers
 
-    def _of_list(self, values: Sequence[Any], whole: bool) -> FloatArray:
+    def _of_list(self, values: Sequence[Any]) -> FloatArray:
         """Read values of any type up to the first that is unfit, and then raise for that one."""
         rejected = None
         types = set(map(type, values))
@@ -252,20 +249,18 @@ class Column:
         elif self.kind == IDENTIFIER and _are_short_texts(values, types):
             numbers = np.full(len(values), np.nan)
         else:
-            if float in types and not whole:  # it may equal a label, but it is none
-                values, rejected = _up_to_a_float(values, rejected)
-            numbers = self._codes(values, whole)
+            numbers = self._codes(values)
         if rejected is not None:
             raise rejected
         return numbers
 
-    def _codes(self, values: Sequence[Plain], whole: bool) -> FloatArray:
+    def _codes(self, values: Sequence[Plain]) -> FloatArray:
         codes: dict[Plain, float] = {}
         news: list[Plain] = []
         for value in dict.fromkeys(values):
             before = len(self.fresh)
             try:
-                label = validation.label(value, whole)
+                label = validation.label(value)
                 codes[value] = np.nan if label is None else self._code(label)
             except validation.Unfit as rule:
                 raise Rejected(values.index(value), str(rule)) from None
@@ -356,17 +351,6 @@ def _plain(values: Sequence[Any]) -> tuple[list[Plain], Rejected | None]:
         except validation.Unfit as rule:
             return plain, Rejected(row, str(rule))
     return plain, None
-
-
-def _up_to_a_float(
-    values: Sequence[Plain], rejected: Rejected | None
-) -> tuple[Sequence[Plain], Rejected | None]:
-    """Return the values before the first float that is not NaN, and the refusal of that one."""
-    for row, value in enumerate(values):
-        if isinstance(value, float) and not math.isnan(value):
-            rule = validation.FEATURE_FINITE if math.isinf(value) else validation.FEATURE_LABEL
-            return values[:row], Rejected(row, rule)
-    return values, rejected
 
 
 def _kind_of(values: Sequence[Plain]) -> str:

@@ -91,16 +91,15 @@ class Features(FeatureTable):
     """The features of a stream, in the order of their first appearance.
 
     A feature's kind is fixed by its first value that is not missing: a string makes it a category,
-    a number or bool a number. Labels have codes in the order in which they appear, ``True`` and
-    ``1`` being one label. The 64th makes the feature one of many categories. From `most_labels` on,
+    a number or bool a number. Labels have codes in the order in which they appear; ``True``, ``1``
+    and ``1.0`` are one label. The 64th makes the feature one of many categories. From `most_labels` on,
     new ones share a quarter as many codes by their hash (FNV-1a), and are not stored; where
     `most_labels` is less than 65,536, so do labels of many that have more than 64 characters. If
     the first 16,384 labels hardly ever repeat, the feature is one of ids: it counts as missing
     from then on, and its labels are forgotten. Where `most_labels` is
     less, from 1,024 on, so many labels decide it.
 
-    - `categorical`: names of features that are categories although their values may be numbers; a
-      whole float is a label too, ``3.0`` the label 3.
+    - `categorical`: names of features that are categories although their values may be numbers.
     - `most_labels`: how many labels of a feature may have codes of their own. With 63, no feature
       becomes one of many categories: all further labels have the code 63.
     - `kinds`: unknown is a feature that was missing in every row so far.
@@ -302,23 +301,14 @@ class Features(FeatureTable):
 
     def _column(self, name: Label, learn: bool) -> Column:
         """Return what is known of a feature, for a reading."""
-        declared = name in self.categorical
         table: dict[Label, int]
         place = self.index.get(name)
         if place is None:
-            kind, table, count = CATEGORY if declared else UNKNOWN, {}, 0
+            kind, table, count = CATEGORY if name in self.categorical else UNKNOWN, {}, 0
         else:
             known = self.known
             kind, table, count = known.kinds[place], known.tables[place], known.counts[place]
-        return Column(
-            name,
-            kind,
-            known=table,
-            count=count,
-            declared=declared,
-            learn=learn,
-            most=self.most_labels,
-        )
+        return Column(name, kind, known=table, count=count, learn=learn, most=self.most_labels)
 
 
 def _check(good: bool, complaint: str) -> None:
@@ -334,9 +324,7 @@ def _check_distinct(labels: list[Any], what: str) -> None:
             what == "label" or type(label) is not bool, f"{validation.shown(label)} is no {what}"
         )
         try:
-            validation.label(label, whole=False) if what == "label" else validation.feature_name(
-                label
-            )
+            (validation.label if what == "label" else validation.feature_name)(label)
         except ValueError:
             _check(False, f"{validation.shown(label)} is no {what}")
     _check(len(set(labels)) == len(labels), f"a {what} occurs twice")

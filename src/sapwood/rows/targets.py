@@ -203,7 +203,7 @@ def _matrix(y: Any) -> FloatArray:
 
 
 def _converted(convert: Any, name: Any, content: Any) -> Any:
-    column = Column(name, UNKNOWN, known={}, count=0, declared=False, learn=False, most=MOST_LABELS)
+    column = Column(name, UNKNOWN, known={}, count=0, learn=False, most=MOST_LABELS)
     values, _ = convert(column, content)
     return [values[row] for row in range(len(values))] if isinstance(values, Coded) else values
 

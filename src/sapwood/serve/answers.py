@@ -7,7 +7,9 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Scope
 
-__all__ = ["error_response", "json_response"]
+__all__ = ["REASONS", "error_response", "json_response"]
+
+encode_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 REASONS = {
     400: "malformed",
@@ -31,8 +33,7 @@ def json_response(
     content: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return an answer in JSON."""
-    body = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
-    return Response(body, status, dict(headers or {}), "application/json")
+    return Response(encode_json(content).encode(), status, dict(headers or {}), "application/json")
 
 
 def error_response(

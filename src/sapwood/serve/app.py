@@ -1,8 +1,9 @@
 """The routes of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -26,16 +27,13 @@ from sapwood.serve.operations import Kind, Operation
 from sapwood.serve.rows import (
     JSON,
     Batch,
-    BodyError,
     RowError,
-    TooLargeError,
     check_classes,
     check_names,
     check_target_names,
 )
 from sapwood.serve.service import Service
-from sapwood.serve.state import ConflictError
-from sapwood.serve.writer import BusyError, StorageError
+from sapwood.serve.writer import UnavailableError
 
 __all__ = ["make_app"]
 
@@ -72,11 +70,12 @@ def make_app(service: Service) -> ASGIApp:
 
     handlers = Handlers(service)
     routes = [
-        Route("/predict", handlers.predict, methods=["POST"]),
-        Route("/learn", handlers.learn, methods=["POST"]),
-        Route("/labels", handlers.labels, methods=["POST"]),
-        Route("/", handlers.page),
-        Route("/static/{name}", handlers.static),
+        *(
+            Route(f"/{kind}", partial(handlers.answered, kind), methods=["POST"])
+            for kind in ("predict", "learn", "labels")
+        ),
+        Route("/", handlers.file),
+        Route("/static/{name}", handlers.file),
         Route("/model", handlers.model),
         Route("/model/tree", handlers.tree),
         Route("/healthz", handlers.healthz),
@@ -113,72 +112,35 @@ class Rejected(Exception):  # noqa: N818 - it becomes an answer
         self.status, self.headers = status, headers
 
 
-def status_of(error: Exception) -> int | None:
-    """Return the HTTP status of an expected error, None for any other error."""
-    statuses: tuple[tuple[type[Exception] | tuple[type[Exception], ...], int], ...] = (
-        (BodyError, 400),
-        (ConflictError, 409),
-        (TooLargeError, 413),
-        (REJECTIONS, 422),
-        ((BusyError, StorageError), 503),
-    )
-    return next((status for kinds, status in statuses if isinstance(error, kinds)), None)
-
-
 class Handlers:
-    """The functions behind the routes.
-
-    Parameters
-    ----------
-    service : Service
-        What they serve.
-    """
+    """The functions behind the routes."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._settings = service, service.settings
         folder = files("sapwood.serve") / "static"
         self._static = {name: (folder / name).read_bytes() for name in MEDIA}
         self._predicted = service.metrics.rows.labels("predict")
-        self._described: tuple[Any, bytes] | None = None
 
     # -- rows -------------------------------------------------------------------------------------
 
-    async def predict(self, request: Request) -> Response:
-        """Predict rows."""
-        return await self._answered(request, self._predict)
-
-    async def learn(self, request: Request) -> Response:
-        """Learn rows."""
-        return await self._answered(request, lambda each: self._learn(each, "learn"))
-
-    async def labels(self, request: Request) -> Response:
-        """Learn rows that were predicted before."""
-        return await self._answered(request, lambda each: self._learn(each, "labels"))
-
-    async def _answered(self, request: Request, serve: Callable[[Request], Any]) -> Response:
-        """Serve a request, or return why it is not served."""
+    async def answered(self, kind: Kind, request: Request) -> Response:
+        """Predict rows, learn them, or learn rows that were predicted; or return why not."""
         try:
-            found: Response = await serve(request)
-            return found
-        except Rejected as error:
-            if error.status in ROW_REASONS:
-                self._count_rejected(request, ROW_REASONS[error.status])
-            return error_response(request.scope, error.status, str(error), error.headers)
+            if kind == "predict":
+                return await self._predict(request)
+            return await self._learn(request, kind)
         except ClientDisconnect:
             return error_response(request.scope, 400, "the client has left")
-        except (BusyError, StorageError, *REJECTIONS) as error:
-            status = status_of(error)
-            assert status is not None
-            if status != 400:
-                reason = ROW_REASONS.get(status, "") or getattr(error, "reason", "bad_row")
-                self._count_rejected(request, reason)
-            headers = {"retry-after": "1"} if status == 503 else {}
+        except (Rejected, UnavailableError, *REJECTIONS) as error:
+            status = getattr(error, "status", 422)
+            reason = ROW_REASONS.get(status)
+            if status == 422:
+                reason = error.reason if isinstance(error, RowError) else RowError.reason
+            if reason is not None:  # a body that could not be read counts as one row
+                rows = max(1, request.scope.get("rows", 0))
+                self._service.metrics.rejected_rows.labels(reason).inc(rows)
+            headers = getattr(error, "headers", None)
             return error_response(request.scope, status, str(error), headers)
-
-    def _count_rejected(self, request: Request, reason: str) -> None:
-        """Count the rows of a request; one where it could not be read how many there are."""
-        rows = max(1, request.scope.get("rows", 0))
-        self._service.metrics.rejected_rows.labels(reason).inc(rows)
 
     async def _read(self, request: Request, kind: Kind) -> tuple[Operation, Batch]:
         """Return the operation of a request, and its rows."""
@@ -189,11 +151,10 @@ class Handlers:
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Rejected(415, "the body has a content encoding; send it as it is")
         body = await self._body(request)
-        params = {
-            name: value
-            for name, value in request.query_params.items()
-            if media == ARROW and name in ("id", "target", "weight")
-        }
+        params = {}
+        if media == ARROW:
+            given = request.query_params
+            params = {name: given[name] for name in ("id", "target", "weight") if name in given}
         operation, host = Operation(kind, body, media, params), self._service.replica.host
         if len(body) > 2**16:
             batch = await asyncio.to_thread(operation.read, self._settings.limits, host.task)
@@ -252,8 +213,9 @@ class Handlers:
         return json_response(outcome.answer)
 
     async def _predict(self, request: Request) -> Response:
-        levels = self._levels(request)
-        explain = flag(request, "explain")
+        query = request.query_params if request.scope["query_string"] else {}
+        levels = self._levels(query.get("intervals", "false"))
+        explain = _flag(query, "explain")
         operation, batch = await self._read(request, "predict")
         service = self._service
         as_arrow = ARROW in request.headers.get("accept", "")
@@ -293,10 +255,9 @@ class Handlers:
                 return found  # type: ignore[return-value]
         return await asyncio.to_thread(replica.read, function)
 
-    def _levels(self, request: Request) -> list[float]:
+    def _levels(self, text: str) -> list[float]:
         """Return the levels of the prediction intervals that were requested."""
-        text = request.query_params.get("intervals", "")
-        if text in ("", "false"):
+        if text == "false":
             return []
         known = self._service.replica.host.levels
         if not known:
@@ -343,17 +304,11 @@ class Handlers:
 
     async def healthz(self, request: Request) -> Response:
         """Report whether the process has to be restarted."""
-        failure = self._service.failure
-        if failure is not None:
-            return error_response(request.scope, 503, failure)
-        return json_response({"status": "ok"})
+        return _status(request, self._service.failure, "ok")
 
     async def readyz(self, request: Request) -> Response:
         """Report whether the service accepts requests."""
-        reason = self._service.unready
-        if reason is not None:
-            return error_response(request.scope, 503, reason)
-        return json_response({"status": "ready"})
+        return _status(request, self._service.unready, "ready")
 
     async def metrics(self, request: Request) -> Response:
         """Return the metrics."""
@@ -368,24 +323,25 @@ class Handlers:
             return error_response(request.scope, 503, message, {"retry-after": "10"})
         return EventStream(self._service)
 
-    async def page(self, request: Request) -> Response:
-        """Return the live page."""
-        return self._file("page.htm", request)
-
-    async def static(self, request: Request) -> Response:
-        """Return a file that the page needs."""
-        return self._file(request.path_params["name"], request)
-
-    def _file(self, name: str, request: Request) -> Response:
+    async def file(self, request: Request) -> Response:
+        """Return the live page, or a file that it needs."""
+        name = request.path_params.get("name", "page.htm")
         if name not in self._static:
             return error_response(request.scope, 404, "Not Found")
         headers = {"content-security-policy": POLICY, "cache-control": "no-cache"}
         return Response(self._static[name], headers=headers, media_type=MEDIA[name])
 
 
-def flag(request: Request, name: str) -> bool:
+def _status(request: Request, failure: str | None, status: str) -> Response:
+    """Return that the service is in a state, or why it is not."""
+    if failure is not None:
+        return error_response(request.scope, 503, failure)
+    return json_response({"status": status})
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
     """Return a parameter that is true or false."""
-    text = request.query_params.get(name, "false")
+    text = query.get(name, "false")
     if text not in ("true", "false"):
         raise RowError(f"{name}={text:.40}: true or false is expected")
     return text == "true"

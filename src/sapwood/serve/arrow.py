@@ -30,18 +30,10 @@ def read_arrow(
 ) -> Batch:
     """Return the rows of an Arrow IPC stream.
 
-    Parameters
-    ----------
-    body : bytes
-        The stream. It may not be compressed: a small body could take any amount of memory.
-    params : dict of str
-        The columns that are not features: "id", "target" and "weight".
-    wanted : {"x", "xy"}
-        Whether targets are required.
-    limits : Limits
-        The sizes that it may have.
-    task : {"numbers", "classes"}
-        What a target may be.
+    - `body`: the stream. It may not be compressed: a small body could take any amount of memory.
+    - `params`: the columns that are not features: "id", "target" and "weight".
+    - `wanted`: whether targets are required.
+    - `limits`: the sizes that it may have.
     """
     table = _table(body, limits)
     try:

@@ -20,10 +20,7 @@ FloatArray = NDArray[np.float64]
 def host_of(model: Any) -> ModelHost:
     """Return the host of a model.
 
-    Raises
-    ------
-    TypeError
-        If the model cannot be served.
+    - Raises TypeError if the model cannot be served.
     """
     return ClassHost(model) if getattr(model, "task", None) == "classes" else ModelHost(model)
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.evaluate.class_scores import LEAST_PROBABILITY
-from sapwood.serve.model_host import ModelHost, Predicted
+from sapwood.serve.model_host import ModelHost, Predicted, plain
 from sapwood.serve.scoring import Scoreboard
-from sapwood.serve.target_scores import DECAY, DriftWatch
+from sapwood.serve.target_scores import DECAY, RunningScores
 
 __all__ = ["ClassScoreboard", "ClassTargetScores", "scoreboard_of"]
 
@@ -31,17 +31,14 @@ def scoreboard_of(host: ModelHost, monitor: bool) -> Scoreboard:
     return Scoreboard(host.targets, host.levels, monitor)
 
 
-class ClassTargetScores(DriftWatch):
+class ClassTargetScores(RunningScores):
     """The running scores of the issued predictions of classes.
 
     Accuracy and log-loss are exponentially weighted. In the log-loss no probability is less than
     1e-6; a row that was predicted before any class was known counts as wrong there and has no
     log-loss.
 
-    Parameters
-    ----------
-    monitor : bool
-        Whether rows and errors are watched for drift.
+    - `monitor`: whether rows and errors are watched for drift.
     """
 
     def __init__(self, monitor: bool) -> None:
@@ -59,14 +56,10 @@ class ClassTargetScores(DriftWatch):
     def score(self, predicted: FloatArray, own: FloatArray, y: FloatArray, issued: Any) -> None:
         """Score predictions.
 
-        Parameters
-        ----------
-        predicted, y : ndarray of float, shape (rows,)
-            The places of the predicted and of the actual classes.
-        own : ndarray of float, shape (rows,)
-            The probabilities that were issued for the actual classes; NaN if none was.
-        issued : ndarray of float, shape (rows, 2), optional
-            What the baselines predicted when the predictions were issued.
+        - `predicted`, `y`, shape (rows,): the places of the predicted and of the actual classes.
+        - `own`, shape (rows,): the probabilities that were issued for the actual classes; NaN if
+          none was.
+        - `issued`, shape (rows, 2): what the baselines predicted when the predictions were issued.
         """
         for row, (guess, share, actual) in enumerate(zip(predicted, own, y, strict=True)):
             baselines = self.baseline_predictions if issued is None else issued[row]
@@ -96,7 +89,7 @@ class ClassTargetScores(DriftWatch):
 
     def summary(self) -> dict[str, Any]:
         """Return the exponentially weighted scores in terms of JSON."""
-        found = {n: each if np.isfinite(each) else None for n, each in self._means.items()}
+        found = plain(self._means)
         return {
             "errors": {name: found[name] for name in ("accuracy", "log_loss")},
             "baselines": {name: {"accuracy": found[name]} for name in BASELINES},
@@ -106,7 +99,7 @@ class ClassTargetScores(DriftWatch):
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of it for a checkpoint."""
         text = {
-            "means": {n: each if np.isfinite(each) else None for n, each in self._means.items()},
+            "means": plain(self._means),
             "weights": self._weights,
             "counts": self._counts,
             "majority": self._majority,
@@ -131,10 +124,7 @@ class ClassScoreboard(Scoreboard):
     A row of `points` has the places of the predicted and of the actual class, and the
     probabilities that were issued for the actual and for the predicted class.
 
-    Parameters
-    ----------
-    monitor : bool
-        Whether rows and errors are watched for drift.
+    - `monitor`: whether rows and errors are watched for drift.
     """
 
     def __init__(self, monitor: bool) -> None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-import math
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from sapwood.serve.model_host import plain
 from sapwood.serve.service import Service
 
 __all__ = ["EventStream", "snapshot"]
@@ -22,12 +22,7 @@ PATIENCE = 30.0
 def snapshot(service: Service, since: int = 0) -> dict[str, Any]:
     """Return what the page shows, in terms of JSON.
 
-    Parameters
-    ----------
-    service : Service
-        What is shown.
-    since : int
-        Only scored rows after this one are included.
+    - `since`: only scored rows after this one are included.
     """
     now = service.published
     host = service.replica.host
@@ -51,13 +46,7 @@ def snapshot(service: Service, since: int = 0) -> dict[str, Any]:
 
 
 class EventStream:
-    """An answer that sends what is new until the client leaves or the server stops.
-
-    Parameters
-    ----------
-    service : Service
-        What is shown.
-    """
+    """An answer that sends what is new until the client leaves or the server stops."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -105,7 +94,7 @@ class EventStream:
         found = snapshot(service, self._since)
         if found["points"]:
             self._since = found["points"][-1][0]
-        return f"data: {json.dumps(finite(found))}\n\n".encode()
+        return f"data: {json.dumps(plain(found))}\n\n".encode()
 
     @staticmethod
     async def _has_left(receive: Receive) -> bool:
@@ -118,14 +107,3 @@ class EventStream:
                         return True
         except TimeoutError:
             return False
-
-
-def finite(value: Any) -> Any:
-    """Return a value with None in place of numbers that JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list):
-        return [finite(each) for each in value]
-    if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
-    return value

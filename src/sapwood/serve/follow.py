@@ -36,19 +36,10 @@ RECOVERED = 30.0
 class TopicFollower:
     """A thread that reads a topic and hands its rows to the writer.
 
-    Parameters
-    ----------
-    service : Service
-        What learns.
-    open_stream : callable
-        Returns the stream, given the model and the first rows of an earlier run.
-    label : str, optional
-        Of a classifier, the column of the stream that holds the labels.
-
-    Attributes
-    ----------
-    errors : int
-        How often reading has failed.
+    - `service`: what learns.
+    - `open_stream`: returns the stream, given the model and the first rows of an earlier run.
+    - `label`: of a classifier, the column of the stream that holds the labels.
+    - `errors`: how often reading has failed.
     """
 
     def __init__(

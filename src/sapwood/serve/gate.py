@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sapwood.serve.answers import error_response
+from sapwood.serve.answers import REASONS, error_response
 from sapwood.serve.logs import log_request
-from sapwood.serve.metrics import Metrics
+from sapwood.serve.metrics import REJECTED, Metrics
 from sapwood.serve.settings import Settings, is_loopback
 
 __all__ = ["Bucket", "Gate"]
@@ -28,27 +28,17 @@ HEADERS = [
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-REASONS = {
-    400: "malformed",
-    401: "unauthorized",
-    403: "forbidden",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    415: "media_type",
-    422: "bad_row",
-    429: "rate_limit",
-    503: "busy",
+COUNTED_AS = {
+    status: reason
+    for status, reason in {**REASONS, 415: "media_type", 503: "busy"}.items()
+    if reason in REJECTED
 }
 
 
 class Bucket:
     """A token bucket: so many tokens a second, and a burst of twice as many.
 
-    Parameters
-    ----------
-    rate : float
-        Tokens a second, 0 for no limit.
+    - `rate`: tokens a second, 0 for no limit.
     """
 
     def __init__(self, rate: float) -> None:
@@ -74,17 +64,7 @@ class Bucket:
 
 
 class Gate:
-    """Middleware around the routes.
-
-    Parameters
-    ----------
-    app : ASGI application
-        The routes.
-    settings : Settings
-        What is allowed.
-    metrics : Metrics
-        What is counted.
-    """
+    """Middleware around the routes."""
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
@@ -180,7 +160,7 @@ class Gate:
             self._counts[key] = self._metrics.requests.labels(path, str(status))
         self._counts[key].inc()
         if status >= 400:
-            self._metrics.rejected.labels(REASONS.get(status, "other")).inc()
+            self._metrics.rejected.labels(COUNTED_AS.get(status, "other")).inc()
         if self._settings.log_requests:
             quiet = path in ("/healthz", "/readyz", "/metrics")
             client = scope.get("client")

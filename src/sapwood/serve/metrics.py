@@ -17,7 +17,7 @@ __all__ = ["CONTENT_TYPE", "Metrics"]
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-REASONS = (
+REJECTED = (
     *("malformed", "bad_row", "conflict", "too_large", "rate_limit", "busy", "unauthorized"),
     *("forbidden", "media_type", "timeout", "other"),
 )
@@ -60,10 +60,7 @@ COUNTERS = frozenset(
 class Metrics:
     """Counters that requests change, and gauges that are read when metrics are requested.
 
-    Parameters
-    ----------
-    facts : callable
-        Returns the current values of gauges, as {name: [(labels, value), ...]}.
+    - `facts`: returns the current values of gauges, as {name: [(labels, value), ...]}.
     """
 
     def __init__(self, facts: Callable[[], dict[str, Any]]) -> None:
@@ -81,7 +78,7 @@ class Metrics:
             ["reason"],
             **own,
         )
-        for reason in REASONS:
+        for reason in REJECTED:
             self.rejected.labels(reason)
         self.rejected_rows = Counter(
             "sapwood_rejected_rows", "Rows that were rejected, by reason.", ["reason"], **own

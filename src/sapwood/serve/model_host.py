@@ -33,14 +33,9 @@ MOST_NODES = 2_000
 class Predicted(NamedTuple):
     """Predictions of rows.
 
-    Parameters
-    ----------
-    values : ndarray of float, shape (rows, targets)
-        The predictions.
-    bounds : ndarray of float, shape (rows, targets, levels, 2), optional
-        The lower and upper bounds of the prediction intervals.
-    classes : sequence of labels, optional
-        Of a classifier: `values` are the probabilities of these classes.
+    - `bounds`, shape (rows, targets, levels, 2): the lower and upper bounds of the prediction
+      intervals.
+    - `classes`: of a classifier: `values` are the probabilities of these classes.
     """
 
     values: FloatArray
@@ -48,17 +43,8 @@ class Predicted(NamedTuple):
     classes: Sequence[Label] | None = None
 
 
-LABELLED = ("category", "identifier")  # kinds of features whose values are labels
-
-
 class ModelHost:
-    """A model, and what the service needs of it.
-
-    Parameters
-    ----------
-    model : object
-        The model.
-    """
+    """A model, and what the service needs of it."""
 
     task: ClassVar[str] = "numbers"
     classes: Sequence[Label] = ()
@@ -74,8 +60,6 @@ class ModelHost:
         self.model = model
         self.has_intervals = hasattr(model, "predict_intervals_many") and hasattr(model, "levels")
         self._takes_ids = all(map(_takes_id, (kind.predict_one, kind.learn_one)))
-        batch_method = getattr(kind, "predict_intervals_many", None)
-        self._takes_id_batches = batch_method is not None and _takes_id(batch_method, "ids")
         self._renamed: dict[str, Any] | None = None
         self._features: Any = None
 
@@ -120,9 +104,13 @@ class ModelHost:
     @property
     def learned_rows(self) -> int:
         """How many rows the model has learned, 0 if it does not report that."""
-        part = readable_part(self.model)
-        summary = getattr(self.model, "summary", None) or getattr(part, "summary", None)
-        return int(getattr(summary, "rows", 0) or 0)
+        return int(getattr(self._summary, "rows", 0) or 0)
+
+    @property
+    def _summary(self) -> Any:
+        """What the model, or the part of it that can be read, reports of itself."""
+        found = getattr(self.model, "summary", None)
+        return found or getattr(readable_part(self.model), "summary", None)
 
     @property
     def converted(self) -> dict[str, str]:
@@ -139,8 +127,7 @@ class ModelHost:
 
     def describe(self) -> dict[str, Any]:
         """Return the model in terms of JSON: its class, size, parameters and schema."""
-        part = readable_part(self.model)
-        summary = getattr(self.model, "summary", None) or getattr(part, "summary", None)
+        summary = self._summary
         parameters = getattr(self.model, "parameters", None) or {}
         schema = getattr(self.model, "schema", None)
         return {
@@ -176,13 +163,7 @@ class ModelHost:
         return max(0, len(rest) - 1) if hasattr(part, "member") else 0
 
     def tree(self, member: int = 0) -> list[dict[str, Any]]:
-        """Return the nodes of a tree, a parent before its children.
-
-        Parameters
-        ----------
-        member : int
-            Which tree of an ensemble.
-        """
+        """Return the nodes of a tree, a parent before its children."""
         from sapwood.inspect.view import to_records
 
         part = readable_part(self.model)
@@ -212,10 +193,7 @@ class ModelHost:
     def explain(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """Explain the prediction of a row, as numbers and as text.
 
-        Raises
-        ------
-        RowError
-            If the model does not explain its predictions.
+        - Raises RowError if the model does not explain its predictions.
         """
         if not self.explains:
             raise RowError(f"a {self.kind} does not explain predictions; leave explain out")
@@ -248,8 +226,6 @@ class ModelHost:
         if batch.count == 1:
             return self._predict_one(Batch(rows, 1).as_dicts()[0], self._known_by(batch.ids, "id"))
         ids = self._known_by(batch.ids, "ids")
-        if ids and self.has_intervals and not self._takes_id_batches:
-            return self._predict_in_a_loop(Batch(rows, batch.count, batch.ids))
         if self.has_intervals:
             return self._with_bounds(*self.model.predict_intervals_many(rows, **ids))
         return Predicted(self._table(self.model.predict_many(rows, **ids)), None)
@@ -278,15 +254,6 @@ class ModelHost:
                     columns[f"lower_{level:g}{suffix}"] = pair[:, 0].copy()
                     columns[f"upper_{level:g}{suffix}"] = pair[:, 1].copy()
         return columns
-
-    def _predict_in_a_loop(self, batch: Batch) -> Predicted:
-        """Predict rows one by one, as the model takes ids of single rows only."""
-        ids = batch.ids or [None] * batch.count
-        rows = zip(batch.as_dicts(), ids, strict=True)
-        each = [self._predict_one(row, self._known_by([id], "id")) for row, id in rows]
-        bounds = [one.bounds for one in each if one.bounds is not None]
-        table = np.concatenate([one.values for one in each])
-        return Predicted(table, np.concatenate(bounds) if len(bounds) == len(each) else None)
 
     def _known_by(self, ids: Sequence[str | None] | None, name: str) -> dict[str, Any]:
         """Return the argument of a model's method that connects predictions with labels."""
@@ -366,13 +333,6 @@ class ModelHost:
     # -- names ------------------------------------------------------------------------------------
 
     def _rows_of(self, rows: Any) -> Any:
-        """Return rows as the model reads them; 7.0 is the category 7, as JSON has it."""
-        labels = [name for name, kind in self.feature_kinds.items() if kind in LABELLED]
-        if labels and isinstance(rows, list):
-            rows = [_with_whole_labels(row, labels) for row in rows]
-        return self._with_names(rows)
-
-    def _with_names(self, rows: Any) -> Any:
         """Return rows whose features are called as the model calls them.
 
         A model that has learned arrays calls its features 0, 1, and so on; JSON has texts.
@@ -404,10 +364,10 @@ def _sum_up(columns: dict[str, list[Any]], suffix: str = "") -> None:
             mean[node] = mean[left] * (1.0 - share) + mean[right] * share
 
 
-def _takes_id(method: Any, name: str = "id") -> bool:
+def _takes_id(method: Any) -> bool:
     """Whether a method connects a prediction with its label by an id."""
     try:
-        return name in inspect.signature(method).parameters
+        return "id" in inspect.signature(method).parameters
     except (TypeError, ValueError):
         return False
 
@@ -452,13 +412,3 @@ def short(value: Any) -> Any:
         return plain(value)
     text = str(value)
     return text if len(text) <= 200 else f"{text[:199]}…"
-
-
-def _with_whole_labels(row: dict[str, Any], labels: list[str]) -> dict[str, Any]:
-    """Return a row whose categories are whole numbers where JSON has them with a fraction of 0."""
-    found = {
-        name: int(row[name])
-        for name in labels
-        if type(row.get(name)) is float and abs(row[name]) <= 2**53 and row[name].is_integer()
-    }
-    return {**row, **found} if found else row

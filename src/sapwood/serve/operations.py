@@ -22,16 +22,8 @@ UNLIMITED = Limits(2**40, 2**40)
 class Operation:
     """Something that changes the state of the service.
 
-    Parameters
-    ----------
-    kind : {"learn", "labels", "predict", "follow"}
-        What is to be done.
-    body : bytes
-        The request body.
-    media : str
-        Its content type, without parameters.
-    params : dict
-        Parameters of the request; of "follow", the position after the rows.
+    - `media`: its content type, without parameters.
+    - `params`: parameters of the request; of "follow", the position after the rows.
     """
 
     kind: Kind
@@ -69,16 +61,9 @@ class Operation:
 class Outcome:
     """What an operation has done.
 
-    Parameters
-    ----------
-    answer : dict
-        What the client gets.
-    learned, predicted, rejected : int
-        The number of rows.
-    evicted : int
-        Predictions whose label is no longer waited for, as there are too many.
-    drifts : list of dicts
-        Drift events.
+    - `answer`: what the client gets.
+    - `learned`, `predicted`, `rejected`: the number of rows.
+    - `evicted`: predictions whose label is no longer waited for, as there are too many.
     """
 
     answer: dict[str, Any] = field(default_factory=dict)

@@ -24,12 +24,8 @@ class Replica:
     Predictions change nothing here that matters: what a model remembers of them is dropped with
     the copy.
 
-    Parameters
-    ----------
-    host : ModelHost
-        The first copy. It belongs to the replica.
-    rows : int
-        How many rows it has learned.
+    - `host`: the first copy. It belongs to the replica.
+    - `rows`: how many rows it has learned.
     """
 
     def __init__(self, host: ModelHost, rows: int = 0) -> None:
@@ -82,12 +78,8 @@ class Replica:
     def refresh(self, live: ModelHost, rows: int) -> None:
         """Replace the copy by one of the model as it is now.
 
-        Parameters
-        ----------
-        live : ModelHost
-            The model; nobody else may change it meanwhile.
-        rows : int
-            How many rows it has learned.
+        - `live`: the model; nobody else may change it meanwhile.
+        - `rows`: how many rows it has learned.
         """
         start = time.monotonic()
         self.replace(live.copy(), rows)
@@ -105,16 +97,8 @@ class Replica:
 class Follower:
     """Reloads the model of a read-only server when its file changes.
 
-    Parameters
-    ----------
-    path : Path
-        The model.
-    replica : Replica
-        What is replaced.
-    on_error : callable
-        Called with an exception if the file cannot be loaded; the model before is kept.
-    every : float
-        Seconds between two looks at the file.
+    - `on_error`: called with an exception if the file cannot be loaded; the model before is kept.
+    - `every`: seconds between two looks at the file.
     """
 
     def __init__(

@@ -27,12 +27,15 @@ MOST_KEYS = 4096
 
 
 class BodyError(ValueError):
-    """The body is not what its content type states: answered by 400."""
+    """The body is not what its content type states."""
+
+    status: ClassVar[int] = 400
 
 
 class RowError(ValueError):
-    """The body is well-formed, but a row is not acceptable: answered by 422."""
+    """The body is well-formed, but a row is not acceptable."""
 
+    status: ClassVar[int] = 422
     reason: ClassVar[str] = "bad_row"
 
 
@@ -61,7 +64,9 @@ class UnknownFeatureError(RowError):
 
 
 class TooLargeError(ValueError):
-    """The body has too many rows or bytes: answered by 413."""
+    """The body has too many rows or bytes."""
+
+    status: ClassVar[int] = 413
 
 
 @dataclass(frozen=True)
@@ -76,16 +81,9 @@ class Limits:
 class Batch:
     """Rows of one request.
 
-    Parameters
-    ----------
-    rows : list of dicts, or mapping of columns
-        The features.
-    count : int
-        The number of rows.
-    ids, y, w : list, optional
-        The identifiers, the targets and the weights of the rows.
-    encoded : bool
-        Whether the schema of the model was applied to the rows already.
+    - `count`: the number of rows.
+    - `ids`, `y`, `w`: the identifiers, the targets and the weights of the rows.
+    - `encoded`: whether the schema of the model was applied to the rows already.
     """
 
     rows: Any
@@ -111,16 +109,16 @@ def reject_constant(name: str) -> NoReturn:
     raise BodyError(f"{name} is no JSON value; send null for a missing value")
 
 
+decode_json = json.JSONDecoder(parse_constant=reject_constant).decode
+
+
 def loads(body: bytes) -> Any:
     """Return what a JSON text means.
 
-    Raises
-    ------
-    BodyError
-        If it is no JSON text.
+    - Raises BodyError if it is no JSON text.
     """
     try:
-        return json.loads(body.decode(), parse_constant=reject_constant)
+        return decode_json(body.decode().removeprefix("\ufeff"))
     except BodyError:
         raise
     except UnicodeDecodeError as error:
@@ -136,17 +134,9 @@ def loads(body: bytes) -> Any:
 def read_json(body: bytes, wanted: str, limits: Limits, task: str = "numbers") -> Batch:
     """Return the rows of a JSON body.
 
-    Parameters
-    ----------
-    body : bytes
-        The body.
-    wanted : str
-        The keys of an item that are required: "x", "xy" (features and target) or "iy" (identifier
-        and target).
-    limits : Limits
-        The sizes that it may have.
-    task : {"numbers", "classes"}
-        What a target may be.
+    - `wanted`: the keys of an item that are required: "x", "xy" (features and target) or "iy"
+      (identifier and target).
+    - `limits`: the sizes that it may have.
 
     Examples
     --------
@@ -214,12 +204,7 @@ def check_features(x: Any, where: str) -> None:
 def check_names(rows: Any, known: frozenset[str]) -> None:
     """Raise RowError for features that a model does not know.
 
-    Parameters
-    ----------
-    rows : list of dicts, or mapping of columns
-        The rows.
-    known : frozenset of str
-        The features that the model knows.
+    - `known`: the features that the model knows.
     """
     for row in [rows] if isinstance(rows, Mapping) else rows:
         if not row.keys() <= known:
@@ -267,12 +252,8 @@ def check_targets(y: Sequence[Any], task: str = "numbers") -> None:
 def check_target_names(y: Sequence[Any], names: Sequence[str]) -> None:
     """Raise TargetError for targets that are not those of a model.
 
-    Parameters
-    ----------
-    y : sequence
-        The targets of each row: a number, or a dict of several.
-    names : sequence of str
-        The names of the targets of the model; none if it has one.
+    - `y`: the targets of each row: a number, or a dict of several.
+    - `names`: the names of the targets of the model; none if it has one.
     """
     for place, value in enumerate(y):
         if isinstance(value, dict) != bool(names):
@@ -289,12 +270,7 @@ def check_target_names(y: Sequence[Any], names: Sequence[str]) -> None:
 def check_classes(y: Sequence[Any], known: Sequence[Label]) -> None:
     """Raise TargetError for labels of classes that a model does not know.
 
-    Parameters
-    ----------
-    y : sequence of labels
-        The labels.
-    known : sequence of labels
-        The classes that the model knows.
+    - `known`: the classes that the model knows.
     """
     own = set(known)
     for place, label in enumerate(y):

@@ -34,14 +34,9 @@ Unwatched = tuple[dict[Any, Any], list[float], list[float], float]
 class Scoreboard:
     """The running scores of issued predictions.
 
-    Parameters
-    ----------
-    targets : sequence of str
-        The names of several targets; none if there is one.
-    levels : sequence of float
-        The nominal levels of the prediction intervals.
-    monitor : bool
-        Whether rows, targets and errors are watched for drift.
+    - `targets`: the names of several targets; none if there is one.
+    - `levels`: the nominal levels of the prediction intervals.
+    - `monitor`: whether rows, targets and errors are watched for drift.
     """
 
     def __init__(self, targets: Sequence[str], levels: Sequence[float], monitor: bool) -> None:
@@ -73,18 +68,9 @@ class Scoreboard:
     ) -> list[dict[str, Any]]:
         """Score predictions; return drift events.
 
-        Parameters
-        ----------
-        rows : sequence of dicts
-            The features.
-        found : Predicted
-            The predictions as they were issued.
-        y : ndarray of float, shape (rows, targets)
-            The actual values.
-        moment : float
-            When the labels arrived, in seconds since 1970.
-        baselines : sequence, optional
-            `baseline_predictions` when each prediction was issued, if that was before.
+        - `found`: the predictions as they were issued.
+        - `moment`: when the labels arrived, in seconds since 1970.
+        - `baselines`: `baseline_predictions` when each prediction was issued, if that was before.
         """
         values, bounds = found.values, found.bounds
         if values.shape != y.shape:  # of the very first row of several targets

@@ -93,17 +93,8 @@ class Server(uvicorn.Server):
 def run(settings: Settings, follow: Any = None) -> None:
     """Serve a model until SIGTERM or SIGINT.
 
-    Parameters
-    ----------
-    settings : Settings
-        What is served, and how.
-    follow : callable, optional
-        Returns a topic that is learned from, given the service.
-
-    Raises
-    ------
-    StoreError, LogError, ModelFileError, OSError, TypeError
-        If the model cannot be served.
+    - `follow`: returns a topic that is learned from, given the service.
+    - Raises StoreError, LogError, ModelFileError, OSError, TypeError if the model cannot be served.
     """
     warnings.simplefilter("ignore")  # about rows: responses report these
     sys.setswitchinterval(SWITCHING)

@@ -42,15 +42,7 @@ class Published:
 class Service:
     """A model that is served.
 
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
-    Raises
-    ------
-    StoreError, LogError, ModelFileError, OSError, TypeError
-        If the model cannot be served.
+    - Raises StoreError, LogError, ModelFileError, OSError, TypeError if the model cannot be served.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from sapwood.serve.rows import Limits
@@ -15,44 +16,22 @@ __all__ = ["Settings", "is_loopback"]
 class Settings:
     """The settings of a service.
 
-    Parameters
-    ----------
-    path : Path
-        The model.
-    host, port
-        The address to listen on.
-    read_only : bool
-        Whether the model is only read, and reloaded when its file changes.
-    learn : bool
-        Whether /learn and /labels are open.
-    token, learn_token : str, optional
-        The bearer tokens for all requests, and for those that learn.
-    hosts : tuple of str
-        Further names in the Host header that are accepted.
-    fsync : {"always", "interval", "never"}
-        When the log is flushed to the disk.
-    limits : Limits
-        The sizes of requests.
-    writer : WriterLimits
-        When checkpoints are due, and how much may wait.
-    max_pending : int
-        The largest number of pending predictions.
-    max_rate : float
-        Requests a second, 0 for no limit.
-    max_learn_rate : float
-        Rows that are learned a second, 0 for no limit.
-    max_requests : int
-        Requests that are served at the same time.
-    max_streams : int
-        Pages that are open at the same time.
-    body_timeout : float
-        Seconds in which a request has to be there.
-    new_features : bool
-        Whether rows may have features that the model does not know.
-    monitor : bool
-        Whether drift is watched for.
-    log_requests : bool
-        Whether each request is logged.
+    - `host`, `port`: the address to listen on.
+    - `read_only`: whether the model is only read, and reloaded when its file changes.
+    - `learn`: whether /learn and /labels are open.
+    - `token`, `learn_token`: the bearer tokens for all requests, and for those that learn.
+    - `hosts`: further names in the Host header that are accepted.
+    - `fsync`: when the log is flushed to the disk.
+    - `limits`: the sizes of requests.
+    - `writer`: when checkpoints are due, and how much may wait.
+    - `max_pending`: the largest number of pending predictions.
+    - `max_rate`: requests a second, 0 for no limit.
+    - `max_learn_rate`: rows that are learned a second, 0 for no limit.
+    - `max_requests`: requests that are served at the same time.
+    - `max_streams`: pages that are open at the same time.
+    - `body_timeout`: seconds in which a request has to be there.
+    - `new_features`: whether rows may have features that the model does not know.
+    - `log_requests`: whether each request is logged.
     """
 
     path: Path
@@ -83,6 +62,7 @@ class Settings:
         return self.learn and not self.read_only
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether an address can be reached from this machine only.
 

@@ -7,7 +7,7 @@ the operations after it are enough to restore it.
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +29,9 @@ SCORES = "scores."
 class Pending(NamedTuple):
     """A row whose label is pending.
 
-    Parameters
-    ----------
-    x : dict
-        Its features.
-    values : list of float
-        The prediction that was issued, for each target; of a classifier, the probabilities.
-    bounds : list, optional
-        The prediction intervals that were issued, for each target and level.
-    baselines : list of lists of float
-        What the baselines of each target predicted then.
+    - `values`: the prediction that was issued, for each target; of a classifier, the probabilities.
+    - `bounds`: the prediction intervals that were issued, for each target and level.
+    - `baselines`: what the baselines of each target predicted then.
     """
 
     x: dict[Any, Any]
@@ -48,20 +41,15 @@ class Pending(NamedTuple):
 
 
 class ConflictError(ValueError):
-    """An identifier is in a state that forbids the operation: answered by 409."""
+    """An identifier is in a state that forbids the operation."""
+
+    status: ClassVar[int] = 409
 
 
 class ServiceState:
     """A model, its scores, and its pending predictions.
 
-    Parameters
-    ----------
-    host : ModelHost
-        The model.
-    max_pending : int
-        Predictions whose labels are waited for; beyond that, the oldest is evicted.
-    monitor : bool
-        Whether drift is watched for.
+    - `max_pending`: predictions whose labels are waited for; beyond that, the oldest is evicted.
     """
 
     def __init__(self, host: ModelHost, max_pending: int = 100_000, monitor: bool = True) -> None:
@@ -80,19 +68,9 @@ class ServiceState:
     def apply(self, operation: Operation, moment: float, batch: Batch | None = None) -> Outcome:
         """Apply an operation.
 
-        Parameters
-        ----------
-        operation : Operation
-            What is to be done.
-        moment : float
-            When it was logged, in seconds since 1970.
-        batch : Batch, optional
-            Its rows, if they were read already.
-
-        Raises
-        ------
-        ValueError, TypeError, OverflowError
-            If it is rejected: nothing is learned then.
+        - `moment`: when it was logged, in seconds since 1970.
+        - `batch`: its rows, if they were read already.
+        - Raises ValueError, TypeError, OverflowError if it is rejected: nothing is learned then.
         """
         if batch is None:
             batch = operation.read(task=self.host.task)
@@ -158,27 +136,28 @@ class ServiceState:
         return fresh, batch.count - len(kept)
 
     def _labels(self, batch: Batch, moment: float) -> Outcome:
-        ids, targets = [each for each in batch.ids or [] if each is not None], batch.y or []
-        firsts = {each: place for place, each in reversed(list(enumerate(ids)))}
-        known = [place for place, each in enumerate(ids) if each in self.pending]
-        known = [place for place in known if firsts[ids[place]] == place]
-        unknown = [each for each in ids if each not in self.pending and each not in self._done]
-        duplicates = [each for place, each in enumerate(ids) if firsts[each] != place]
-        duplicates = [each for each in ids if each in self._done] + [
-            each for each in duplicates if each in self.pending
-        ]
+        labels: dict[str, Any] = {}
+        duplicates, unknown = list[str](), list[str]()
+        for each, label in zip(batch.ids or (), batch.y or (), strict=True):
+            assert each is not None  # as it is required
+            if each in labels or each in self._done:
+                duplicates.append(each)
+            elif each in self.pending:
+                labels[each] = label
+            else:
+                unknown.append(each)
         outcome = Outcome(duplicates=len(duplicates))
-        if known:
-            waiting = [self.pending[ids[place]] for place in known]
-            y = [targets[place] for place in known]
+        if labels:
+            ids, y = list(labels), list(labels.values())
+            waiting = [self.pending[each] for each in ids]
             rows = [each.x for each in waiting]
-            self.host.learn(rows, y, [ids[place] for place in known])
+            self.host.learn(rows, y, ids)
             self._meet_targets()
-            for place in known:
-                del self.pending[ids[place]]
-            self._remember([ids[place] for place in known])
-            self.rows += len(known)
-            outcome.learned = len(known)
+            for each in ids:
+                del self.pending[each]
+            self._remember(ids)
+            self.rows += len(ids)
+            outcome.learned = len(ids)
             found = _issued(self.host, waiting)
             issued = [each.baselines for each in waiting]
             outcome.drifts = self.scores.add(rows, found, self.host.actuals(y), moment, issued)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sapwood.serve.class_host import host_from_bytes
 from sapwood.serve.model_host import REJECTIONS
 from sapwood.serve.operations import Operation
+from sapwood.serve.replica import stamp
 from sapwood.serve.state import MODEL, ServiceState
 from sapwood.serve.wal import FsyncPolicy, LogError, WriteAheadLog
 from sapwood.storage import container
@@ -57,14 +58,8 @@ class Snapshot:
 class Store:
     """The files of one service, held by one process.
 
-    Parameters
-    ----------
-    path : Path
-        The model.
-    fsync : {"always", "interval", "never"}
-        As for `WriteAheadLog`.
-    max_pending, monitor
-        As for `ServiceState`.
+    - `fsync`: as for `WriteAheadLog`.
+    - `max_pending`, `monitor`: as for `ServiceState`.
     """
 
     def __init__(
@@ -97,10 +92,8 @@ class Store:
     def open(self) -> ServiceState:
         """Lock the files, and return the state after the last operation that was logged.
 
-        Raises
-        ------
-        StoreError, LogError, ModelFileError, OSError
-            If another process serves the model, or files are damaged or missing.
+        - Raises StoreError, LogError, ModelFileError, OSError if another process serves the model,
+          or files are damaged or missing.
         """
         self.folder.mkdir(mode=0o750, exist_ok=True)
         try:
@@ -188,10 +181,7 @@ class Store:
     def write(self, snapshot: Snapshot) -> None:
         """Write a checkpoint, then the model, then remove the log before it.
 
-        Raises
-        ------
-        OSError
-            If it cannot be written; the checkpoint before is then still valid.
+        - Raises OSError if it cannot be written; the checkpoint before is then still valid.
         """
         model = snapshot.model
         # Processes that were killed before they replaced the model leave an older one in the file.
@@ -211,11 +201,7 @@ class Store:
 
     def _stamp_now(self) -> tuple[int, int, int] | None:
         """Return what changes when the model file is replaced, None if there is none."""
-        try:
-            found = self.path.stat()
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stamp(self.path) if self.path.exists() else None
 
     def _keep_foreign(self) -> None:
         """Keep a copy of a model that another process has put in the place of the served one.

@@ -1,8 +1,9 @@
 """How good the predictions of one target are: errors, baselines, coverage, drift."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sapwood.drift import Monitor
 from sapwood.evaluate import Scores
 from sapwood.evaluate.baselines import LastValue, RunningMean
-from sapwood.serve.model_host import REJECTIONS
+from sapwood.serve.model_host import REJECTIONS, plain
 
 __all__ = ["BASELINES", "DECAY", "TargetScores"]
 
@@ -22,56 +23,38 @@ BASELINES = ("mean", "last")
 MONITOR, TEXT = "monitor", "baselines"
 
 
-class RunningScores(Protocol):
-    """What the scoreboard needs of the scores of a target."""
+class RunningScores(ABC):
+    """The scores of the issued predictions of one target, and its drift monitor.
 
-    name: str
-
-    @property
-    def baseline_predictions(self) -> list[float]: ...
-
-    @property
-    def now(self) -> list[float | None]: ...
-
-    def summary(self) -> dict[str, Any]: ...
-
-    def watch(
-        self, rows: Any, y: FloatArray, values: FloatArray, times: FloatArray
-    ) -> list[dict[str, Any]]: ...
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]: ...
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None: ...
-
-
-class DriftWatch:
-    """The drift monitor of one target.
-
-    Parameters
-    ----------
-    name : str
-        The name of the target.
-    monitor : bool
-        Whether the target and its errors are watched for drift.
+    - `monitor`: whether the target and its errors are watched for drift.
     """
 
     def __init__(self, name: str, monitor: bool) -> None:
         self.name = name
         self._monitor = Monitor(target=name) if monitor else None
 
+    @property
+    @abstractmethod
+    def baseline_predictions(self) -> list[float]:
+        """What the baselines predict for the next row."""
+
+    @property
+    @abstractmethod
+    def now(self) -> list[float | None]:
+        """The current scores of the model and of the baselines."""
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Return the exponentially weighted scores in terms of JSON."""
+
     def watch(
         self, rows: Any, y: FloatArray, values: FloatArray, times: FloatArray
     ) -> list[dict[str, Any]]:
         """Look for drift; return its events in terms of JSON.
 
-        Parameters
-        ----------
-        rows : list of dicts, or ndarray
-            The features to watch; an array without columns to watch the target alone.
-        y, values : ndarray of float
-            The actual values, and the predictions as they were issued.
-        times : ndarray of float
-            When the labels arrived, in seconds since 1970.
+        - `rows`: the features to watch; an array without columns to watch the target alone.
+        - `y`, `values`: the actual values, and the predictions as they were issued.
+        - `times`: when the labels arrived, in seconds since 1970.
         """
         if self._monitor is None:
             return []
@@ -99,17 +82,11 @@ class DriftWatch:
             self._monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
 
 
-class TargetScores(DriftWatch):
+class TargetScores(RunningScores):
     """The running scores of the issued predictions of one target.
 
-    Parameters
-    ----------
-    name : str
-        The name of the target.
-    levels : sequence of float
-        The nominal levels of the prediction intervals.
-    monitor : bool
-        Whether the target and its errors are watched for drift.
+    - `levels`: the nominal levels of the prediction intervals.
+    - `monitor`: whether the target and its errors are watched for drift.
     """
 
     def __init__(self, name: str, levels: Sequence[float], monitor: bool) -> None:
@@ -135,15 +112,11 @@ class TargetScores(DriftWatch):
     ) -> None:
         """Score predictions.
 
-        Parameters
-        ----------
-        values, y : ndarray of float, shape (rows,)
-            The predictions as they were issued, and the actual values; NaN where one is missing.
-        bounds : ndarray of float, shape (rows, levels, 2), optional
-            The prediction intervals as they were issued.
-        baselines : ndarray of float, shape (rows, 2), optional
-            The predictions of the baselines when the predictions were issued. Without it, each
-            row was predicted just before its label arrived.
+        - `values`, `y`, shape (rows,): the predictions as they were issued, and the actual values;
+          NaN where one is missing.
+        - `bounds`, shape (rows, levels, 2): the prediction intervals as they were issued.
+        - `baselines`, shape (rows, 2): the predictions of the baselines when the predictions were
+          issued. Without it, each row was predicted just before its label arrived.
         """
         self.errors.update_many(np.ascontiguousarray(values), y)
         known = np.isfinite(y)
@@ -180,7 +153,7 @@ class TargetScores(DriftWatch):
         return {
             "errors": _errors(self.errors),
             "baselines": {name: _errors(scores) for name, scores in self.baselines.items()},
-            "coverage": dict(zip(levels, map(_number, self.coverage.tolist()), strict=True)),
+            "coverage": dict(zip(levels, plain(self.coverage), strict=True)),
         }
 
     # -- checkpoints ------------------------------------------------------------------------------
@@ -213,10 +186,6 @@ def _restored(arrays: Mapping[str, NDArray[Any]], name: str) -> Scores:
     return Scores(DECAY, 1).restored(own)
 
 
-def _errors(scores: Scores) -> dict[str, float | None]:
+def _errors(scores: Scores) -> Any:
     found = scores.faded
-    return {"mae": _number(found.mae), "rmse": _number(found.rmse), "r2": _number(found.r2)}
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return plain({"mae": found.mae, "rmse": found.rmse, "r2": found.r2})

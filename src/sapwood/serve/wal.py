@@ -48,13 +48,9 @@ class Record(NamedTuple):
 class WriteAheadLog:
     """The segments of a folder, the last of which grows.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the segments. Only one process may use it.
-    fsync : {"always", "interval", "never"}
-        Whether `append` calls fsync, fsync is called every second, or the system decides. All
-        policies survive the end of the process; only "always" survives a power cut without loss.
+    - `folder`: the folder of the segments. Only one process may use it.
+    - `fsync`: whether `append` calls fsync, fsync is called every second, or the system decides.
+      All policies survive the end of the process; only "always" survives a power cut without loss.
     """
 
     def __init__(self, folder: Path, fsync: FsyncPolicy = "always") -> None:
@@ -74,15 +70,8 @@ class WriteAheadLog:
     def open(self, after: int) -> Iterator[Record]:
         """Yield the records after a sequence number; then the log can grow.
 
-        Parameters
-        ----------
-        after : int
-            The sequence number of the checkpoint.
-
-        Raises
-        ------
-        LogError
-            If records are missing or damaged.
+        - `after`: the sequence number of the checkpoint.
+        - Raises LogError if records are missing or damaged.
         """
         self.seq = after
         found = segments_of(self._folder)
@@ -187,19 +176,9 @@ class WriteAheadLog:
     def append(self, payloads: Sequence[bytes], moment: float, sync: bool = True) -> list[Record]:
         """Append records, all or none of them.
 
-        Parameters
-        ----------
-        payloads : sequence of bytes
-            The operations.
-        moment : float
-            The time that the records carry, in seconds since 1970.
-        sync : bool
-            Whether the policy "always" applies to them.
-
-        Raises
-        ------
-        OSError
-            If they cannot be written; the log is then as it was before.
+        - `moment`: the time that the records carry, in seconds since 1970.
+        - `sync`: whether the policy "always" applies to them.
+        - Raises OSError if they cannot be written; the log is then as it was before.
         """
         if self._failed is not None:
             raise OSError(errno.EIO, self._failed)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sapwood.serve.model_host import REJECTIONS
 from sapwood.serve.operations import Operation, Outcome
@@ -19,7 +20,7 @@ from sapwood.serve.rows import Batch
 from sapwood.serve.state import ServiceState
 from sapwood.serve.store import Snapshot, Store
 
-__all__ = ["BusyError", "StorageError", "Writer", "WriterLimits"]
+__all__ = ["BusyError", "StorageError", "UnavailableError", "Writer", "WriterLimits"]
 
 GROUP = 256
 """Operations that are logged together."""
@@ -29,28 +30,29 @@ IDLE = 0.2
 logger = logging.getLogger("sapwood.serve")
 
 
-class BusyError(RuntimeError):
-    """Too many operations wait: answered by 503."""
+class UnavailableError(RuntimeError):
+    """An operation cannot be done now."""
+
+    status: ClassVar[int] = 503
+    headers: ClassVar[dict[str, str]] = {"retry-after": "1"}
 
 
-class StorageError(RuntimeError):
-    """The log cannot be written: answered by 503."""
+class BusyError(UnavailableError):
+    """Too many operations wait."""
+
+
+class StorageError(UnavailableError):
+    """The log cannot be written."""
 
 
 @dataclass(frozen=True)
 class WriterLimits:
     """When checkpoints are due, and how much may wait.
 
-    Parameters
-    ----------
-    checkpoint_seconds : float
-        Seconds between two checkpoints.
-    checkpoint_bytes : int
-        Bytes of the log after which a checkpoint is due.
-    queue : int
-        Operations that may wait.
-    queue_bytes : int
-        Bytes of their bodies.
+    - `checkpoint_seconds`: seconds between two checkpoints.
+    - `checkpoint_bytes`: bytes of the log after which a checkpoint is due.
+    - `queue`: operations that may wait.
+    - `queue_bytes`: bytes of their bodies.
     """
 
     checkpoint_seconds: float = 60.0
@@ -71,16 +73,9 @@ class Job:
 class Writer:
     """The thread, and the queue of what is to be done.
 
-    Parameters
-    ----------
-    store : Store
-        The files.
-    state : ServiceState
-        What is changed; it belongs to the writer from now on.
-    replica : Replica
-        What predictions are read from; it is refreshed after learning.
-    limits : WriterLimits
-        When checkpoints are due, and how much may wait.
+    - `state`: what is changed; it belongs to the writer from now on.
+    - `replica`: what predictions are read from; it is refreshed after learning.
+    - `limits`: when checkpoints are due, and how much may wait.
     """
 
     def __init__(
@@ -110,12 +105,8 @@ class Writer:
     def submit(self, operation: Operation, batch: Batch) -> "Future[Outcome]":
         """Let an operation be done; return a future of what it has done.
 
-        Raises
-        ------
-        BusyError
-            If too many operations wait.
-        StorageError
-            If nothing can be logged until the server is restarted.
+        - Raises BusyError if too many operations wait.
+        - Raises StorageError if nothing can be logged until the server is restarted.
         """
         if self.failure is not None:
             raise StorageError(self.failure)

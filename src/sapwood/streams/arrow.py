@@ -27,6 +27,7 @@ __all__ = [
     "stored_type",
     "texts_of",
     "tidy",
+    "unreadable",
 ]
 
 NUMBER = r"(?i)^[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan(\([a-z0-9_]*\))?)$"
@@ -100,7 +101,7 @@ def is_readable(kind: pa.DataType) -> bool:
     return any(belongs(stored_type(kind)) for belongs in known)
 
 
-def check_type(source: str, name: str, kind: pa.DataType) -> None:
+def check_type(source: str, name: str, kind: pa.DataType, is_target: bool = False) -> None:
     """Raise StreamError if no value of a type is a number, a time or text.
 
     Examples
@@ -110,10 +111,16 @@ def check_type(source: str, name: str, kind: pa.DataType) -> None:
     sapwood.streams.stream.StreamError: a.parquet: column 'tags' holds list<item: string>, which ...
     """
     if not is_readable(kind):
-        raise StreamError(
-            f"{source}: column {validation.shown(name)} holds {kind}, which is neither numbers, times "
-            f"nor text; leave it out, as by --drop {name}"
-        )
+        raise unreadable(source, name, f"{kind}, which is", is_target)
+
+
+def unreadable(source: str, name: str, holds: str, is_target: bool) -> StreamError:
+    """Return the error for a column whose values can be no feature, and no target."""
+    remedy = "name another column to predict" if is_target else f"leave it out, as by --drop {name}"
+    return StreamError(
+        f"{source}: column {validation.shown(name)} holds {holds} neither numbers, times nor text; "
+        f"{remedy}"
+    )
 
 
 def as_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

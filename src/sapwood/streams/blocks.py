@@ -140,7 +140,7 @@ class TextSource:
         with self._beginning(lines, most) as reader:
             head = bytes(reader.head)
         if not head and reader.fault is not None:
-            raise StreamError(f"{self.name} cannot be read: {reader.fault}")
+            raise StreamError(f"{self.name} cannot be read: {reader.fault}; copy or make it again")
         _check_text(self.name, head)
         return head, reader.ended and reader.fault is None
 
@@ -274,7 +274,7 @@ class TextSource:
         if reader.fault is not None:
             raise StreamError(
                 f"{self.name} cannot be read beyond line {line - 1}: {reader.fault}; the lines "
-                "before were read"
+                "before were read; copy or make it again"
             )
 
 
@@ -301,7 +301,7 @@ def _groups(
 
 def _check_text(name: str, head: bytes) -> None:
     if not head:
-        raise StreamError(f"{name} is empty")
+        raise StreamError(f"{name} is empty: write it again, or leave it out")
     for start, complaint in OTHERS.items():
         if head.startswith(start):
             raise StreamError(f"{name} {complaint}")

@@ -1,11 +1,11 @@
 """Several files as one stream, one after the other, as files of single days are."""
 
 import os
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from sapwood import validation
+from sapwood.streams.file_search import check_sign, sign_of
 from sapwood.streams.schema import ReadOptions
 from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Position, StreamError
 from sapwood.streams.text import TextStream
@@ -68,24 +68,17 @@ class ChainedStream(DerivedStream):
         """Yield the rows from a position on; see `Stream.chunks`."""
         inner = None if start is None else dict(start)
         first = 0 if inner is None else inner.pop("file")
-        if inner is not None and (
-            first >= len(self._streams) or inner.pop("sign") != self._sign(first)
-        ):
-            raise StreamError(
-                f"{self.name}: file {first + 1} is not the one that was being read; files must be "
-                "added behind it, by their names, and those before it must stay"
-            )
+        names = [os.path.basename(stream.name) for stream in self._streams]
+        if inner is not None:
+            check_sign(self.name, names, first, inner.pop("sign"))
         done = sum(stream.size or 0 for stream in self._streams[:first])
         for place in range(first, len(self._streams)):
             stream = self._streams[place]
             for chunk in stream.chunks(inner if place == first else None, most_rows):
-                behind = {"file": place, "sign": self._sign(place), **chunk.next}
+                behind = {"file": place, "sign": sign_of(names[place]), **chunk.next}
                 columns = {name: chunk.columns[name] for name in self.features}
                 yield replace(chunk, columns=columns, next=behind, done=done + chunk.done)
             done += stream.size or 0
-
-    def _sign(self, place: int) -> int:
-        return zlib.crc32(os.fsencode(os.path.basename(self._streams[place].name)))
 
     @property
     def fingerprint(self) -> str:

@@ -16,7 +16,6 @@ import hashlib
 import itertools
 import json
 import os
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from pyarrow.fs import LocalFileSystem
 
 from sapwood import validation
 from sapwood.storage.atomic import StrPath
+from sapwood.streams import bad_rows
 from sapwood.streams.arrow import (
     as_array,
     check_type,
@@ -43,7 +43,7 @@ from sapwood.streams.arrow import (
     stored_type,
 )
 from sapwood.streams.convert import convert
-from sapwood.streams.file_search import find_files
+from sapwood.streams.file_search import check_sign, find_files, sign_of
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.schema import Found, ReadOptions, Schema
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError
@@ -60,6 +60,8 @@ SUFFIXES: dict[Format, tuple[str, ...]] = {
 }
 PARQUET, ARROW, FEATHER_1 = b"PAR1", b"ARROW1", b"FEA1"
 SAMPLE_ROWS = 1000
+REMEDIES = {bad_rows.BAD_ENCODING: "write the file again with text in UTF-8, or drop the column"}
+"""What helps with faults for which it is something else in a text."""
 PAGE_BUFFER = 1 << 16  # bytes of each column that are read ahead of its pages
 
 
@@ -120,7 +122,8 @@ class ColumnarStream(Stream):
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on; see `Stream.chunks`."""
         position = self._position(0, 0) if start is None else start
-        self._check_position(position)
+        names = [os.path.relpath(file.path, self.name) for file in self._files]
+        check_sign(self.name, names, position["file"], position["sign"])
         for place in range(position["file"], len(self._files)):
             file = self._files[place]
             if place > position["file"]:
@@ -165,16 +168,8 @@ class ColumnarStream(Stream):
         return digest.hexdigest()
 
     def _position(self, place: int, before: int) -> Position:
-        sign = zlib.crc32(os.fsencode(os.path.relpath(self._files[place].path, self.name)))
+        sign = sign_of(os.path.relpath(self._files[place].path, self.name))
         return {"file": place, "group": 0, "row": 0, "done": 0, "before": before, "sign": sign}
-
-    def _check_position(self, position: Position) -> None:
-        place = position["file"]
-        if place >= len(self._files) or self._position(place, 0)["sign"] != position["sign"]:
-            raise StreamError(
-                f"{self.name}: file {place + 1} is not the one that was being read; files must be "
-                "added behind it, by their names, and those before it must stay"
-            )
 
     def _chunk(self, path: str, batch: pa.RecordBatch, behind: Position) -> Chunk:
         table = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -188,7 +183,7 @@ class ColumnarStream(Stream):
                 fault.reason,
                 fault.column,
                 fault.value,
-                fault.remedy,
+                REMEDIES.get(fault.reason, fault.remedy),
                 _as_json(batch, fault.row),
                 fault.row - earlier,
             )
@@ -448,7 +443,7 @@ def _check_files(files: Sequence[_File], schema: Schema, looks: Mapping[str, Fou
                 f"the file, or leave out the column, as by --drop {rule.name}"
             )
         kind = file.schema.field(rule.name).type
-        check_type(file.path, rule.name, kind)
+        check_type(file.path, rule.name, kind, rule == schema.target)
         if _look(kind) not in (None, looks[rule.name]):
             raise StreamError(
                 f"{file.path}: column {validation.shown(rule.name)} holds {kind}, while it looks "

@@ -3,16 +3,31 @@
 import glob
 import os
 import re
+import zlib
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from sapwood.streams.stream import StreamError
 
-__all__ = ["find_files", "in_natural_order", "would_find"]
+__all__ = ["check_sign", "find_files", "in_natural_order", "sign_of", "would_find"]
 
 ASIDE = (".", "_")
 """How names of files and folders begin that are passed over."""
 ANY_FOLDERS = "**"
+
+
+def sign_of(name: str) -> int:
+    """Return what positions have of the name of the file that is being read."""
+    return zlib.crc32(os.fsencode(name))
+
+
+def check_sign(source: str, names: Sequence[str], place: int, sign: int) -> None:
+    """Raise StreamError unless the file that was being read is at its place still."""
+    if place >= len(names) or sign_of(names[place]) != sign:
+        raise StreamError(
+            f"{source}: file {place + 1} is not the one that was being read; files must be added "
+            "behind it, by their names, and those before it must stay"
+        )
 
 
 def in_natural_order(paths: Sequence[str]) -> list[str]:

@@ -102,7 +102,9 @@ def _without_blank_lines(source: str, text: bytes) -> tuple[bytes, int, int]:
         line += 1
     text = text[start:]
     if not text:
-        raise StreamError(f"{source} has no header: all of its lines are blank")
+        raise StreamError(
+            f"{source} has no header: all of its lines are blank; name the columns in the first line"
+        )
     if b"\n" not in text and b"\r" in text.rstrip(b"\r"):
         raise StreamError(
             f"{source}: lines end by carriage returns alone, as on old Macintoshes; end them "

@@ -26,7 +26,7 @@ import pyarrow.json
 
 from sapwood import validation
 from sapwood.streams import bad_rows
-from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, texts_of
+from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, texts_of, unreadable
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
 from sapwood.streams.convert import LARGEST_WHOLE, arrow_type, convert
 from sapwood.streams.first_rows import FirstRows
@@ -76,7 +76,7 @@ class JSONLinesStream(TextStream):
         sample = {} if soon else {name: _sample(values) for name, values in columns.items()}
         first = FirstRows(source.name, sample, _found(columns, read_options, soon), read_options)
         schema = first.schema
-        _check_nested(source.name, [rule.name for rule in schema.read], columns)
+        _check_nested(source.name, schema, columns)
         super().__init__(source, schema, {"byte": 0, "line": 1})
         self.column_notes = first.notes
         self._keys = frozenset(schema.columns) if read_options.known is None else None
@@ -315,16 +315,14 @@ def _is_text(name: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-def _check_nested(source: str, names: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> None:
+def _check_nested(source: str, schema: Schema, columns: Mapping[str, Sequence[Any]]) -> None:
     """Raise StreamError if a column that is read holds lists or objects in most rows."""
     rows = max(map(len, columns.values()), default=0)
-    for name in names:
-        nested = sum(isinstance(value, list | dict) for value in columns.get(name, ()))
+    for rule in schema.read:
+        nested = sum(isinstance(value, list | dict) for value in columns.get(rule.name, ()))
         if nested > rows / 2:
-            raise StreamError(
-                f"{source}: column {validation.shown(name)} holds lists or objects, which are neither "
-                f"numbers, times nor text; leave it out, as by --drop {name}"
-            )
+            holds = "lists or objects, which are"
+            raise unreadable(source, rule.name, holds, rule == schema.target)
 
 
 def _first_rows(source: TextSource, soon: bool, sample: int) -> list[dict[str, Any]]:
@@ -344,14 +342,15 @@ def _first_rows(source: TextSource, soon: bool, sample: int) -> list[dict[str, A
             rows.append(_parsed(line))
         except Flaw as flaw:
             complaint = f"{flaw.reason} ({flaw.value})"
-    if lines and lines[0].lstrip().startswith(b"[") and not lines[0].rstrip().endswith(b"]"):
+    is_array = bool(lines) and lines[0].lstrip().startswith(b"[")
+    if is_array and (len(lines) == 1 or not lines[0].rstrip().endswith(b"]")):
         raise StreamError(
             f"{source.name} is one JSON array: write one object a line, as by `jq -c '.[]'`"
         )
     if not (rows or soon):
         raise StreamError(
             f"{source.name} has no JSON object in its first lines: {complaint}; write one object "
-            "a line"
+            "a line, as by `jq -c .`"
         )
     return rows
 

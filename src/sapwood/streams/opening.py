@@ -18,7 +18,7 @@ from sapwood.streams.stream import Kind, Stream, StreamError
 if TYPE_CHECKING:
     from sapwood.streams.text import TextStream
 
-__all__ = ["FORMATS", "found_files", "open_stream", "would_be_read"]
+__all__ = ["FORMATS", "found_files", "is_read_once", "open_stream", "would_be_read"]
 
 FORMATS = {
     "csv": ("csv", "txt"),
@@ -43,17 +43,19 @@ TABLES: dict[str, Literal["parquet", "arrow"] | None] = {
     "arrow": "arrow",
     FOLDER: None,
 }
+OPTIONS = {
+    "header": ("CSV files", ("csv", "tsv")),
+    "encoding": ("files of text", TEXTS),
+    "sample_rows": ("csv, tsv, jsonl", ("csv", "tsv", "jsonl")),
+}
+"""Options that not all sources have: in words, and the formats."""
 
 
-SAMPLED = ("csv", "tsv", "jsonl")
-
-
-def _check_sampled(sample_rows: int | None, name: str, kind: str) -> None:
-    """Complain of a sample where columns are found otherwise."""
-    if sample_rows is not None:
-        raise StreamError(
-            f"sample_rows is for {', '.join(SAMPLED)}, and {name} is {kind}: leave it out"
-        )
+def _check_options(read_options: ReadOptions, name: str, kind: str) -> None:
+    """Complain of an option that a kind of source does not have."""
+    for option, (words, formats) in OPTIONS.items():
+        if getattr(read_options, option) is not None and kind not in formats:
+            raise StreamError(f"{option} is for {words}, and {name} is {kind}: leave it out")
 
 
 def open_stream(
@@ -188,7 +190,7 @@ def open_stream(
     if decimal is not None and decimal == thousands:
         raise StreamError(f"decimal and thousands are both {validation.shown(decimal)}: change one")
     if is_kafka(source):
-        _check_sampled(sample_rows, str(source), "a topic")
+        _check_options(read_options, str(source), "a topic")
         address = address_of(str(source), config_of(kafka_config))
         return _open_topic(address, read_options, format, until_end, sample)
     name, paths = _files_of(source, format)
@@ -203,23 +205,23 @@ def _open_files(
 ) -> Stream:
     """Open files of one format, which is found by their names if it is not given."""
     format = _common_format(paths) if format is None else format.lower()
-    if format not in SAMPLED:
-        _check_sampled(read_options.sample_rows, name, format)
+    if format in FORMATS or format == FOLDER:
+        _check_options(read_options, name, format)
     if format in TABLES:
         from sapwood.streams.columnar import open_columnar
 
-        if "-" in paths:
+        once = next(filter(is_read_once, paths), None)
+        if once is not None:
+            pipe = "the standard input" if once == "-" else f"{once}, which can be read but once,"
             raise StreamError(
-                f"the standard input cannot be read as {format}: save it to a file, or give it as "
-                f"one of {', '.join(TEXTS)}"
+                f"{pipe} cannot be read as {format}: save it to a file, or give it as one of "
+                f"{', '.join(TEXTS)}"
             )
         return open_columnar(paths if len(paths) > 1 else paths[0], read_options, TABLES[format])
     if format not in TEXTS:
         raise StreamError(
             f"{validation.shown(format)} is no format: one of {', '.join(FORMATS)} is expected"
         )
-    if read_options.header is not None and format not in ("csv", "tsv"):
-        raise StreamError(f"header is for CSV files, and {name} is {format}: leave it out")
     if paths == [name]:
         return _open_text(format, name, read_options)
     from sapwood.streams.chained import open_chained
@@ -235,10 +237,6 @@ def _open_topic(
     sample: bytes | None,
 ) -> Stream:
     """Open a topic of Kafka, whose client is loaded only now."""
-    given = {"encoding": read_options.encoding, "header": read_options.header}
-    for option, value in given.items():
-        if value is not None:
-            raise StreamError(f"{option} is for files, and {address} is a topic: leave it out")
     if format not in (None, "jsonl"):
         raise StreamError(f"{address} cannot be read as {format}: messages of a topic are JSON")
     from sapwood.streams.kafka import KafkaStream
@@ -285,7 +283,15 @@ def found_files(name: str, format: str | None) -> list[str]:
         return [name]
     formats = _formats_in_folders(format)
     found = find_files(name, _suffixes_of_texts(formats))
-    if found is None or (os.path.isdir(name) and _has_tables(name)):
+    tables = []
+    if os.path.isdir(name) and format not in TEXTS:
+        tables = find_files(name, SUFFIXES_OF_TABLES) or []
+    if tables and found and format is None:
+        raise StreamError(
+            f"{found[0]} is text, while {tables[0]} is a table: read them one format at a time, as by "
+            f"--format {_format_of(tables[0])}"
+        )
+    if found is None or tables:
         return [name]
     if not found:
         raise StreamError(
@@ -293,6 +299,12 @@ def found_files(name: str, format: str | None) -> list[str]:
             "their format, as by --format csv"
         )
     return found
+
+
+def is_read_once(name: str) -> bool:
+    """Whether a source gives its rows once only: the standard input, a topic, a pipe or a device."""
+    is_file = os.path.isfile(name) or os.path.isdir(name) or not os.path.exists(name)
+    return name == "-" or is_kafka(name) or not is_file
 
 
 def would_be_read(path: str, name: str, format: str | None) -> bool:

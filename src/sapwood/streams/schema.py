@@ -218,7 +218,9 @@ def decide(
             some = nearest(next(iter(read_options.known), ""), found)
             raise StreamError(f"{source} has none of the model's features: {some}")
     if not (rules or ids):
-        raise StreamError(f"{source} has no features: no column is left except the target")
+        raise StreamError(
+            f"{source} has no features: no column is left except the target; add columns, or drop fewer"
+        )
     calendars = _calendars(source, [*filter(None, (time,)), *rules], read_options)
     rules = [replace(rule, calendar=calendars.get(rule.name)) for rule in rules]
     time = time and replace(time, calendar=calendars.get(time.name))

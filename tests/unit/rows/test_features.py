@@ -252,6 +252,20 @@ def test_ids_are_noticed_and_forgotten():
     assert features.known.nbytes == Features.from_header(features.to_header()).known.nbytes
 
 
+@pytest.mark.parametrize("values", [["a", 3, "b", 3.0], ["a", 3.0, "b", 3], ["a", True, "b", 1.0]])
+def test_whole_floats_are_labels_of_any_category(values):
+    """JSON does not distinguish 3.0 from 3, and pandas makes floats of integers with gaps."""
+    features, one_by_one = Features(), Features()
+    assert features.matrix({"c": values}, learn=True).ravel().tolist() == [0, 1, 2, 1]
+    codes = []
+    for value in values:
+        plan = one_by_one.read_one({"c": value}, learn=True)
+        plan.commit()
+        codes.append(plan.matrix[0, 0])
+    assert codes == [0, 1, 2, 1]
+    assert features == one_by_one
+
+
 def test_a_declared_category_takes_numbers_as_labels():
     features = Features(categorical=["day", "never"])
     same(features.matrix({"day": [6.0, 7, None, np.int8(6)]}, learn=True), [[0], [1], [NAN], [0]])

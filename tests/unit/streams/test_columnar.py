@@ -21,6 +21,7 @@ from sapwood.streams.blocks import TextSource
 from sapwood.streams.columnar import open_columnar
 from sapwood.streams.convert import convert
 from sapwood.streams.jsonlines import JSONLinesStream
+from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import ReadOptions, decide
 from sapwood.streams.stream import StreamError
 from stream_cases import bits, check_resuming, contents_of
@@ -406,6 +407,38 @@ def test_a_file_that_is_something_else(tmp_path):
         open_columnar(path, ReadOptions("y"))
     with pytest.raises(FileNotFoundError):
         open_columnar(tmp_path / "nothing.parquet", ReadOptions("y"))
+
+
+def test_remedies_are_those_for_tables(tmp_path):
+    path = str(tmp_path / "rows.parquet")
+    write(path, pa.table({"x": pa.array([b"\xff"]), "y": [1.0]}))
+    [chunk] = open_stream(path, target="y").chunks()
+    assert str(chunk.bad[0]).endswith("write the file again with text in UTF-8, or drop the column")
+    with pytest.raises(
+        StreamError, match=r"encoding is for files of text, and .* is parquet: leave"
+    ):
+        open_stream(path, target="y", encoding="cp1252")
+    write(path, pa.table({"x": [1.0], "y": [[1.0]]}))
+    with pytest.raises(StreamError, match=r"'y' holds list.*; name another column to predict$"):
+        open_stream(path, target="y")
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "rows.parquet")
+    with pytest.raises(StreamError, match=r"rows\.parquet, which can be read but once, cannot be"):
+        open_stream(tmp_path / "rows.parquet", target="y")
+
+
+def test_texts_and_tables_in_one_folder(tmp_path):
+    """No file is passed over in silence."""
+    write(str(tmp_path / "a.parquet"), pa.table({"x": [1.0], "y": [1.0]}))
+    (tmp_path / "b.csv").write_text("x,y\n2,3\n")
+    message = r"b\.csv is text, while .*a\.parquet is a table: .*as by --format parquet"
+    with pytest.raises(StreamError, match=message):
+        open_stream(tmp_path, target="y")
+    for format, y in (("parquet", [1.0]), ("csv", [3.0])):
+        [chunk] = open_stream(tmp_path, target="y", format=format).chunks()
+        assert chunk.y.tolist() == y
 
 
 def test_names_that_tell_nothing(tmp_path):

@@ -113,13 +113,15 @@ def test_a_first_line_that_is_longer_than_the_beginning(path):
     [
         (b"", "is empty"),
         (b"\n \n", "has no JSON object in its first lines: there are blank lines only"),
-        (b"x,y\nu,v\n", r"malformed JSON \(Expecting value: column 1\); write one object a line$"),
+        (b"x,y\nu,v\n", r"malformed JSON \(Expecting value: column 1\); write one object a line, "),
         (b'[\n{"y": 1},\n{"y": 2}\n]\n', r"is one JSON array: .*`jq -c '\.\[\]'`"),
         (b'[{"y": 1},\n{"y": 2}]\n', "is one JSON array"),
-        (b'[{"y": 1}, {"y": 2}]\n', "has no JSON object in its first lines"),
+        (b'[{"y": 1}, {"y": 2}]\n', "is one JSON array"),
+        (b"[1, 2]\n[3, 4]\n", "has no JSON object in its first lines"),
         (b'{"' + b"k" * 1001 + b'": 1}\n', "has 1001 characters; use at most 1000"),
         (b'{"x": 1}\n', "has no column 'y' to predict"),
         (b'{"x": [1], "y": 1}\n', "column 'x' holds lists or objects, .*as by --drop x"),
+        (b'{"x": 1, "y": {"v": 1}}\n', "column 'y' holds .*; name another column to predict$"),
         (b"{}\n", "has no column 'y' to predict: there are no columns"),
     ],
 )

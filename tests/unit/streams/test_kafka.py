@@ -436,9 +436,9 @@ def test_a_topic_that_is_not_there_is_told(address, topic):
 
 def test_what_makes_no_sense_for_a_topic_is_refused(address, topic, tmp_path):
     url = f"kafka://{address}/{topic}"
-    with pytest.raises(StreamError, match="encoding is for files, and kafka:"):
+    with pytest.raises(StreamError, match="encoding is for files of text, and kafka:"):
         open_stream(url, encoding="cp1252")
-    with pytest.raises(StreamError, match="header is for files, and kafka:"):
+    with pytest.raises(StreamError, match="header is for CSV files, and kafka:"):
         open_stream(url, header=False)
     with pytest.raises(StreamError, match="cannot be read as csv: messages of a topic are JSON"):
         open_stream(url, format="csv")
