@@ -13,6 +13,7 @@ from sapwood.hybrid.backtest import EVERY, Backtest
 from sapwood.hybrid.core import FALSE_ALERTS, MOST_EVENTS, HybridCore, Learned
 from sapwood.hybrid.members import StreamRows, feature_names
 from sapwood.rows.targets import Targets
+from sapwood.stages.labels import plain_of
 from sapwood.stages.stage import rows_learned
 
 __all__ = ["Learning", "Mode"]
@@ -64,7 +65,7 @@ class Learning:
         out: FloatArray | None,
     ) -> None:
         self.core, self._rows, self._matrix, self._mode, self._out = core, rows, matrix, mode, out
-        self._y, self._w, self._own = y, w, Targets(core.names or None, y)
+        self._y, self._w, self._own = y, w, plain_of(Targets(core.names or None, y))
         self._before = core.learned
         self._corrected = rows_learned(core.corrector)
         self._now = np.full((2, *y.shape), np.nan)  # of the online model and of the corrector

@@ -185,7 +185,7 @@ class HybridRegressor(HybridView):
     # -- learning and predicting ------------------------------------------------------------------
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
-        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
+        row = OneRow(self._encoded_one(x), key)
         with self._turn():
             found = self._advanced().predict(row, record)[0].tolist()
             names = self._core.names
@@ -203,7 +203,7 @@ class HybridRegressor(HybridView):
             read = targets.read_one(y)
         else:
             read = targets.Targets(None, np.array([validation.number(y, "y")]))
-        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
+        row = OneRow(self._encoded_one(x), key)
         self._learn(row, read, [validation.number(w, "w")], Mode.LEARN)
 
     def _learn_many(
