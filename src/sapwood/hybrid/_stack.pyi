@@ -30,6 +30,8 @@ def learn(
     delays: NDArray[np.float64],
     issued: NDArray[np.uint8],
     tests: NDArray[np.float64] | None = None,
+    now: NDArray[np.float64] | None = None,
+    found: NDArray[np.float64] | None = None,
 ) -> None: ...
 def take(
     pending: PendingPredictions,

@@ -219,6 +219,8 @@ def learn(
     const double[::1] delays,
     const unsigned char[::1] issued,
     const double[:, ::1] tests=None,
+    const double[:, ::1] now=None,
+    double[:, ::1] found=None,
 ):
     """Take in the labels of rows, one after the other.
 
@@ -241,11 +243,18 @@ def learn(
     tests : ndarray of float, shape (n, targets * MEMBERS), optional
         Backtests: as members, of models that have learned no row since the batch model was put into
         use; NaN of a row that has none.
+    now, found : ndarray of float, shapes (n, targets * MEMBERS) and (n, targets), optional
+        What the members predict just before each row, whether or not that was issued; the second
+        gets what is predicted then.
     """
     cdef Py_ssize_t row, target, targets = state.shape[0]
+    cdef double own[ALL_RESULTS]
     with nogil:
         for row in range(members.shape[0]):
             for target in range(targets):
+                if now is not None:
+                    combine(&state[target, 0], &now[row, target * ALL_MEMBERS], own)
+                    found[row, target] = own[LAST]
                 if issued[row] != ISSUED:
                     combine(
                         &state[target, 0], &members[row, target * ALL_MEMBERS],
