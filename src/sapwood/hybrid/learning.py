@@ -152,9 +152,7 @@ class Learning:
         tests = None if backtest is None else self._tests(backtest, first)
         if now is not None:
             now = np.ascontiguousarray(now.reshape(flat.shape))
-        _stack.learn(
-            state, flat, results, self._y, self._w, delays, issued, tests, now, self._out
-        )
+        _stack.learn(state, flat, results, self._y, self._w, delays, issued, tests, now, self._out)
         if core.learner is not None or core.lost:
             window = window.appended(self._matrix, self._y, self._w)
         errors = np.abs(self._y - members[:, :, 2])

@@ -57,16 +57,6 @@ class IntervalLearning(TransparentStage):
         return self._wrapped.model
 
     @property
-    def several_targets(self) -> bool:
-        """Whether the model can learn several targets."""
-        return bool(getattr(self.model, "several_targets", False))
-
-    @property
-    def targets(self) -> list[Label]:
-        """The names of several targets, in their order; none if there is one, or none yet."""
-        return list(self.model.targets) if self.several_targets else []
-
-    @property
     def _renumbered(self) -> tuple[IntArray, ...]:
         """The new numbers of regions, for each time that their tree was pruned."""
         tree: Any = self._wrapped.errors or self._wrapped.model
@@ -255,9 +245,6 @@ class IntervalLearning(TransparentStage):
     def _named(self, results: Any) -> Any:
         """Return the results of targets by name; of one target, its result alone."""
         return results[0] if self._bounds.targets == 1 else named(tuple(self.targets), results)
-
-    def _names(self) -> tuple[Label, ...]:
-        return tuple(self.targets)
 
     def _plain(self, values: FloatArray) -> FloatArray:
         """Return predictions or bounds; of one target, without a dimension of targets."""

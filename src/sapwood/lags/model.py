@@ -3,7 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ from sapwood.lags.pending_rows import (
     pending_bytes,
     restored,
 )
-from sapwood.model import Model, State, from_bytes, is_all_or_nothing
+from sapwood.model import Model, State, from_bytes
 from sapwood.row_methods import array_for, whole_batch
 from sapwood.rows import targets
 from sapwood.stages.any_model import bytes_of, hooks_of
@@ -77,6 +77,14 @@ class LaggedModel(OfferedIntervals):
     kind = "LaggedModel"
     format = 5
     _takes_tokens = True
+    _cannot_merge = (
+        "models with lags cannot be merged: each has its own past; merge the models inside, "
+        "and put the lags of one of them around the result"
+    )
+    _of_target = (
+        "a model with lags has no model of one target, which would not know those of others; "
+        ".model.of_target reads rows that have their lags"
+    )
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
@@ -117,11 +125,6 @@ class LaggedModel(OfferedIntervals):
         return not isinstance(self.lags.target, str) and getattr(
             self.model, "several_targets", False
         )
-
-    @property
-    def all_or_nothing(self) -> bool:  # type: ignore[override]
-        """Whether rows that are rejected have changed nothing, as the model promises."""
-        return is_all_or_nothing(self.model)
 
     # -- one row ----------------------------------------------------------------------------------
 
@@ -401,28 +404,7 @@ class LaggedModel(OfferedIntervals):
     # -- looking inside ---------------------------------------------------------------------------
 
     parameters = passed_on("The arguments that make an empty model like the one inside.")
-    n_leaves = passed_on("The number of leaves of the model.")
     targets = passed_on("The names of several targets, in their order.")
-
-    def merge(self, other: Any, *more: Any) -> NoReturn:
-        """Raise ValueError: lags of two streams cannot be merged."""
-        raise ValueError(
-            "models with lags cannot be merged: each has its own past; merge the models inside, "
-            "and put the lags of one of them around the result"
-        )
-
-    def of_target(self, target: Label) -> NoReturn:
-        """Raise ValueError: a model of one target has no lags of the other targets.
-
-        Parameters
-        ----------
-        target : str or int
-            Its name.
-        """
-        raise ValueError(
-            f"target = {validation.shown(target)}: a model with lags has no model of one target, which "
-            "would not know those of others; .model.of_target reads rows that have their lags"
-        )
 
     @property
     def features(self) -> list[Label]:

@@ -4,7 +4,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, NoReturn, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from sapwood.corrector._pending import PendingPredictions, key_of_row
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.corrector.tokens import EMPTY, RowTokens, tokens_of_rows
 from sapwood.hybrid import _stack
-from sapwood.model import Model, State, can_be_saved, from_bytes, is_all_or_nothing
+from sapwood.model import Model, State, from_bytes
 from sapwood.row_methods import array_for
 from sapwood.rows import frames, targets
 from sapwood.rows.encoder import is_rows
@@ -24,7 +24,7 @@ from sapwood.stages.intervals import OfferedIntervals
 from sapwood.stages.labels import checked_labels, named, plain_of, row_of
 from sapwood.stages.order import check_order
 from sapwood.stages.rows import GivenRow, GivenRows
-from sapwood.stages.stage import passed_on, rows_learned
+from sapwood.stages.stage import rows_learned
 from sapwood.streams.memory import columns_of
 from sapwood.tree._kernel import LARGEST_Y
 from sapwood.validation import Label
@@ -83,6 +83,13 @@ class ScoredStage(OfferedIntervals):
 
     kind: ClassVar[str]
     _takes_tokens = True
+    _cannot_merge = (
+        "models of such a stage cannot be merged, as what it has learned is about the errors of "
+        "each; merge the models inside (.model), and put a stage around the result"
+    )
+    _of_target = (
+        "such a stage has no model of one target; take it from the model inside (.model.of_target)"
+    )
     _note: ClassVar[int]  # doubles that are noted of a target of a prediction
     _held: Held
 
@@ -135,19 +142,6 @@ class ScoredStage(OfferedIntervals):
     def model(self) -> Any:
         """The model inside."""
         return self._model
-
-    @property
-    def several_targets(self) -> bool:
-        """Whether the model can learn several targets."""
-        return bool(getattr(self.model, "several_targets", False))
-
-    @property
-    def targets(self) -> list[Label]:
-        """The names of several targets, in their order; none if there is one, or none yet."""
-        return list(self.model.targets) if self.several_targets else []
-
-    def _names(self) -> tuple[Label, ...]:
-        return tuple(self.targets)
 
     # -- predictions ------------------------------------------------------------------------------
 
@@ -373,40 +367,6 @@ class ScoredStage(OfferedIntervals):
             learn()
 
     # -- looking inside, and files ----------------------------------------------------------------
-
-    features = passed_on("The names of the features, in the order of their first appearance.")
-    feature_kinds = passed_on("What each feature is, as the model reports it.")
-    n_leaves = passed_on("The number of leaves of the model.")
-
-    def merge(self, other: Any, *more: Any) -> NoReturn:
-        """Raise ValueError: a merged model has made none of the errors of its parts."""
-        raise ValueError(
-            f"models of a {self.kind} cannot be merged, as what it has learned is about the errors of "
-            f"each; merge the models inside (.model), and put a {self.kind} around the result"
-        )
-
-    def of_target(self, target: Label) -> NoReturn:
-        """Raise ValueError: the model of one target is the one inside.
-
-        Parameters
-        ----------
-        target : str or int
-            Its name.
-        """
-        raise ValueError(
-            f"target = {validation.shown(target)}: a {self.kind} has no model of one target; take it "
-            "from the model inside (.model.of_target)"
-        )
-
-    @property
-    def all_or_nothing(self) -> bool:  # type: ignore[override]
-        """Whether rows that are rejected have changed nothing, as the model promises."""
-        return is_all_or_nothing(self.model)
-
-    @property
-    def can_be_saved(self) -> bool:
-        """Whether the model inside can be saved."""
-        return can_be_saved(self.model)
 
     @property
     def nbytes(self) -> int:
