@@ -122,7 +122,7 @@ class IntervalRegressor(IntervalLearning):
             The lower and the upper bound of each of `levels`.
         """
         own = targets.read(y)
-        before = Before(own.values.shape)
+        before = Before(np.empty(own.values.shape))
         keys = None if ids is None else keys_of(ids)
         bounds = self._learn(X, own, w, keys, delayed=False, before=before)
         return self._plain(before.predictions), self._plain(bounds)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.row_methods import RowMethods, array_for
+from sapwood.row_methods import RowMethods
 from sapwood.rows.targets import Targets
 from sapwood.stages.any_model import hooks_of
 from sapwood.stages.labels import plain_of
@@ -33,21 +33,16 @@ class Before:
 
     Parameters
     ----------
-    shape : tuple
-        Of y: rows, or rows and targets.
-    predicting, regions : arrays, optional
-        Of the caller, that are filled; see `RowMethods._learn_many`.
+    predictions : array of float
+        Gets the predictions; it has the shape of y.
+    regions : array of int, optional
+        Gets the regions.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> None:
-        rows, targets = shape[0], math.prod(shape[1:])
-        self.predictions = array_for(predicting, shape).reshape(rows, targets)
-        self.regions = np.zeros(shape[0], np.int32) if regions is None else regions
+    def __init__(self, predictions: FloatArray, regions: IntArray | None = None) -> None:
+        rows = len(predictions)
+        self.predictions = predictions.reshape(rows, math.prod(predictions.shape[1:]))
+        self.regions = np.zeros(rows, np.int32) if regions is None else regions
 
 
 class ModelWithLeaves:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.corrector._pending import key_of_row
@@ -21,7 +21,7 @@ from sapwood.lags.pending_rows import (
     restored,
 )
 from sapwood.model import Model, State, from_bytes
-from sapwood.row_methods import array_for, whole_batch
+from sapwood.row_methods import RowsToLearn, whole_batch
 from sapwood.rows import targets
 from sapwood.stages.any_model import bytes_of, hooks_of
 from sapwood.stages.intervals import OfferedIntervals
@@ -278,26 +278,14 @@ class LaggedModel(OfferedIntervals):
     def _tokens(self, X: Any, plan: LaggedRows) -> Any:
         return tokens_of_rows(X, plan.given, len(plan.rows))
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> Any:
-        own: dict[str, Any] = {"delayed": delayed, "predicting": predicting, "regions": regions}
-
+    def _learn_many(self, batch: RowsToLearn) -> Any:
         def learn(rows: Any, y: Any, keys: Any) -> Any:
-            return self._inner._learn_many(rows, y, w, keys, **own)
+            return self._inner._learn_many(batch._replace(X=rows, y=y, keys=keys))
 
         with self._turn():
-            if self._are_pending(keys):
-                return self._learn_each(X, targets.read(y), w, keys, predicting, regions)
-            return self._learn_rows(learn, X, y, keys)
+            if self._are_pending(batch.keys):
+                return self._learn_each(batch._replace(y=targets.read(batch.y)))
+            return self._learn_rows(learn, batch.X, batch.y, batch.keys)
 
     def _learn_rows(
         self, learn: Callable[[Any, Any, Any], Any], X: Any, y: Any, keys: Any, w: Any = None
@@ -317,19 +305,14 @@ class LaggedModel(OfferedIntervals):
         """Whether any of some keys is that of a row that waits for its label."""
         return keys is not None and not self._pending.keys().isdisjoint(keys.tolist())
 
-    def _learn_each(
-        self, X: Any, y: targets.Targets, w: Any, keys: Any, *arrays: Any
-    ) -> FloatArray:
-        """Learn rows of which some are past already, one by one; arrays as for `_learn_many`."""
+    def _learn_each(self, batch: RowsToLearn) -> FloatArray:
+        """Learn rows of which some are past already, one by one."""
+        X, y, w, keys, _, predicting, regions = batch
         weights = validation.weights(w, len(y.values)).tolist()
         rows = rows_of(self._encoded(X))
-        if len(rows) != len(weights) or len(keys) != len(weights):
-            raise ValueError(
-                f"X has {len(rows)} rows, y {len(weights)} values and there are {len(keys)} ids: "
-                "the lengths must agree"
-            )
-        predicting, regions = arrays
-        before, known = array_for(predicting, y.values.shape), rows_learned(self._model)
+        validation.check_labels(len(rows), len(weights))
+        validation.check_ids(keys, len(weights))
+        before, known = batch.found(y.values.shape), rows_learned(self._model)
 
         def learn(done: int) -> None:
             for place, x in enumerate(rows[done:], done):

@@ -11,7 +11,7 @@ from sapwood.model import State
 from sapwood.recurring import files
 from sapwood.recurring.learning import Learning
 from sapwood.recurring.pool import Event, Held
-from sapwood.rows.targets import Targets
+from sapwood.row_methods import RowsToLearn
 from sapwood.stages.one_target import LabelledRows, OneTargetStage, checked_model
 from sapwood.tree._kernel import refuse_row
 from sapwood.validation import Label
@@ -151,9 +151,7 @@ class RecurringRegressor(OneTargetStage):
             refuse_row(y[bad], w[bad], bad)
         plan = rows.plan(model._reader, True)
         if len(plan.starts(model._is_limited)) > 1 and not model._has_room(plan, (), w):
-            model.copy()._learn_many(
-                rows.columns, Targets(None, y), w, None, delayed=True, predicting=False
-            )
+            model.copy()._learn_many(RowsToLearn(rows.columns, y, w, predicting=False))
 
     # -- looking inside ---------------------------------------------------------------------------
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
-from sapwood.row_methods import array_for
+from sapwood.row_methods import RowsToLearn
 from sapwood.rows import frames, targets
 from sapwood.stages.rows import GivenRow, GivenRows
 from sapwood.stages.stage import RowStage, Stage, passed_on, rows_learned
@@ -122,25 +122,15 @@ class OneTargetStage(RowStage):
         with self._turns:
             self._learn(LabelledRows(row, y, w, np.empty(1)))
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> FloatArray:
-        labels = self._labels_of(y)
-        validation.check_ids(keys, len(labels))
-        weights = np.ascontiguousarray(validation.weights(w, len(labels)))
-        X = frames.lasting(self._encoded(X))
-        found = array_for(predicting, labels.shape)
+    def _learn_many(self, batch: RowsToLearn) -> FloatArray:
+        labels = self._labels_of(batch.y)
+        validation.check_ids(batch.keys, len(labels))
+        weights = np.ascontiguousarray(validation.weights(batch.w, len(labels)))
+        X, found = frames.lasting(self._encoded(batch.X)), batch.found(labels.shape)
         with self._turns:
-            rows = self._rows(X, keys)
-            self._learn(LabelledRows(rows, labels, weights, found, regions, delayed))
+            rows = self._rows(X, batch.keys)
+            own = LabelledRows(rows, labels, weights, found, batch.regions, batch.delayed)
+            self._learn(own)
         return found
 
     def _labels_of(self, y: Any) -> FloatArray:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.row_methods import RowsToLearn
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.rows.encoder import is_rows
 from sapwood.rows.targets import Targets, named
@@ -89,7 +90,7 @@ class GivenRows:
 
     def learn(self, model: Any, y: Any, w: FloatArray) -> None:
         """Let a model learn the rows; labels are of one target, or `Targets` of several."""
-        model._learn_many(self.X, y, w, self.ids, delayed=True, predicting=False)
+        model._learn_many(RowsToLearn(self.X, y, w, self.ids, predicting=False))
 
     def learn_into(
         self,

@@ -15,7 +15,7 @@ from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pen
 from sapwood.corrector.tokens import EMPTY, RowTokens, tokens_of_rows
 from sapwood.hybrid import _stack
 from sapwood.model import Model, State, from_bytes
-from sapwood.row_methods import array_for
+from sapwood.row_methods import RowsToLearn
 from sapwood.rows import frames, targets
 from sapwood.rows.encoder import is_rows
 from sapwood.rows.targets import Targets
@@ -270,28 +270,17 @@ class ScoredStage(OfferedIntervals):
             learn = partial(inner._learn_row, x, y, w, key)
             self._both(learn, finish, lambda: self._held is known)
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> FloatArray:
-        read = targets.read(y)
-        own, weights = self._checked(read, w)
-        found = array_for(predicting, read.values.shape)
-        members = np.empty(read.values.shape)
-        is_late = delayed or predicting is False
-        X = self._encoded(frames.lasting(X))
+    def _learn_many(self, batch: RowsToLearn) -> FloatArray:
+        read = targets.read(batch.y)
+        own, weights = self._checked(read, batch.w)
+        found, members = batch.found(read.values.shape), np.empty(read.values.shape)
+        is_late = batch.delayed or batch.predicting is False
+        X, keys = self._encoded(frames.lasting(batch.X)), batch.keys
         with self._turn():
             keys = self._tokens(X) if is_late and keys is None else keys
             learn = partial(
                 self._inner._learn_into,
-                *(X, plain_of(own), weights, members, regions),
+                *(X, plain_of(own), weights, members, batch.regions),
                 keys=keys,
                 delayed=is_late,
             )

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from sapwood import validation
 from sapwood.model import StoredModel
-from sapwood.row_methods import RowMethods
+from sapwood.row_methods import RowMethods, RowsToLearn
 from sapwood.rows.encoder import is_rows
 from sapwood.stages._turn import Turn
 from sapwood.stages.protocol import EncodedBatch, Prediction
@@ -186,7 +186,7 @@ class RowStage(RowMethods, Stage):
 
     def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
         """Learn the labels of a batch, found by its token."""
-        self._learn_many(batch.columns, y, w, batch.token, delayed=True, predicting=False)
+        self._learn_many(RowsToLearn(batch.columns, y, w, batch.token, predicting=False))
 
 
 def rows_learned(model: Any) -> float | None:
