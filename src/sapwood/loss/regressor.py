@@ -1,7 +1,7 @@
 """A model that minimises a loss by its first and second derivatives."""
 
 import math
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,28 +135,29 @@ class LossRegressor(OneTargetStage):
             return
         given = rows_of(rows.X, self.model.features)
         validation.check_labels(len(given), len(y))
-        model, loss, sums = self._held.copy()
+        held = self._held
+        model, newton = held.model.copy(), Newton(held.loss, held.sums)
         keys = [0] * len(given) if rows.ids is None else rows.ids.tolist()
-        each = zip(given, y.tolist(), w.tolist(), keys, strict=True)
-        for place, (x, label, weight, key) in enumerate(each):
-            raw, region = model._place_one(x, key, not delayed)
-            known = rows_learned(model)
-            found[place] = loss.inverse(raw) if known else 0.0
+        known, record = rows_learned(model) or 0.0, not delayed
+        labelled = zip(given, y.tolist(), w.tolist(), keys, strict=True)
+        for place, (x, label, weight, key) in enumerate(labelled):
+            raw, region = model._place_one(x, key, record)
+            found[place] = newton.loss.inverse(raw) if known else 0.0
             if regions is not None:
                 regions[place] = region
-            own, share, sums = _step(loss, sums, label, raw, weight, rows=known)
-            model._learn_row(x, own, share, key)
-        self._held = Held(model, loss, sums)
+            model._learn_row(x, *newton.step(label, raw, weight, known), key)
+            known += 1.0
+        self._held = Held(model, newton.loss, newton.sums)
 
     def _learn_given(self, row: GivenRow, y: float, w: float) -> None:
         """Learn one row without a copy of the model."""
         held = self._held
         raw = held.model._place_one(row.x, row.key, False)[0]
-        loss = _copied(held.loss)
-        own, share, sums = _step(loss, held.sums, y, raw, w, rows=rows_learned(held.model))
+        newton = Newton(held.loss, held.sums)
+        own, share = newton.step(y, raw, w, rows_learned(held.model))
 
         def finish() -> None:
-            self._held = Held(held.model, loss, sums)
+            self._held = Held(held.model, newton.loss, newton.sums)
 
         self._both(
             lambda: held.model._learn_row(row.x, own, share, row.key),
@@ -226,46 +227,72 @@ class LossRegressor(OneTargetStage):
         return made
 
 
-def _step(
-    loss: Any, sums: Sums, y: float, raw: float, w: float, *, rows: float | None
-) -> tuple[float, float, Sums]:
-    """Return how a row is learned: as which label of which weight, and the sums afterwards.
+class Newton:
+    """Newton's steps of rows: as which label of which weight each is learned.
 
     Parameters
     ----------
     loss : Loss
-        Learns from the row, if it is a named one.
+        Learns from the rows, if it is a named one.
     sums : Sums
         What is known of derivatives and losses.
-    y, raw, w : float
-        The label, the raw prediction, and the weight of the row.
-    rows : float, optional
-        The number of rows learned.
-
-    Raises
-    ------
-    ValueError
-        If a derivative is not finite, or the second one not above 0.
     """
-    if not rows:  # there is no raw prediction yet
-        raw = label = _finite(loss.link(y), "link", y, raw)
-        share = 1.0
-    else:
-        gradient = _finite(loss.gradient(y, raw), "gradient", y, raw)
-        hessian = _finite(loss.hessian(y, raw), "hessian", y, raw)
+
+    def __init__(self, loss: Any, sums: Sums) -> None:
+        self.loss = _copied(loss)
+        self._update = self.loss.update if isinstance(loss, NamedLoss) else None
+        self._weight, self._hessian, self._loss_weight, self._loss = sums
+
+    @property
+    def sums(self) -> Sums:
+        """What is known of derivatives and losses after the rows."""
+        return Sums(self._weight, self._hessian, self._loss_weight, self._loss)
+
+    def step(self, y: float, raw: float, w: float, rows: float | None) -> tuple[float, float]:
+        """Return the label and the weight of a row, and learn from it.
+
+        Parameters
+        ----------
+        y, raw, w : float
+            The label, the raw prediction, and the weight of the row.
+        rows : float, optional
+            The number of rows learned.
+
+        Raises
+        ------
+        ValueError
+            If a derivative is not finite, or the second one not above 0.
+        """
+        loss, share = self.loss, 1.0
+        if not rows:  # there is no raw prediction yet
+            raw = label = _finite(loss.link(y), "link", y, raw)
+        else:
+            gradient, hessian = float(loss.gradient(y, raw)), float(loss.hessian(y, raw))
+            label = raw - gradient / hessian if hessian > 0.0 else math.nan
+            value = float(loss.value(y, raw)) if math.isfinite(label) else math.nan
+            if not (math.isfinite(value) and hessian < math.inf):
+                self._reject(y, raw)
+            self._weight += w
+            self._hessian += w * hessian
+            self._loss_weight = KEPT * self._loss_weight + w
+            self._loss = KEPT * self._loss + w * value
+            share = hessian * self._weight / self._hessian
+        if self._update is not None:
+            self._update(y, raw, rows or 0.0)
+        return label, w * min(max(share, LIGHTEST), HEAVIEST)
+
+    def _reject(self, y: float, raw: float) -> NoReturn:
+        """Raise ValueError: the loss has no step at a label and a raw prediction."""
+        gradient = _finite(self.loss.gradient(y, raw), "gradient", y, raw)
+        hessian = _finite(self.loss.hessian(y, raw), "hessian", y, raw)
         if not hessian > 0.0:
             raise ValueError(
                 f"hessian = {hessian:g} at y = {y:g}, raw = {raw:g}: it must be above 0; return an "
                 "upper bound of the second derivative instead"
             )
-        label = _finite(raw - gradient / hessian, "raw - gradient / hessian", y, raw)
-        value = _finite(loss.value(y, raw), "value", y, raw)
-        weight, squares = sums.weight + w, sums.hessian + w * hessian
-        sums = Sums(weight, squares, KEPT * sums.loss_weight + w, KEPT * sums.loss + w * value)
-        share = hessian * weight / squares
-    if isinstance(loss, NamedLoss):
-        loss.update(y, raw, rows or 0.0)
-    return label, w * min(max(share, LIGHTEST), HEAVIEST), sums
+        _finite(raw - gradient / hessian, "raw - gradient / hessian", y, raw)
+        _finite(self.loss.value(y, raw), "value", y, raw)
+        raise ValueError(f"the loss is another one each time it is computed at y = {y:g}")
 
 
 def _finite(value: Any, name: str, y: float, raw: float) -> float:
