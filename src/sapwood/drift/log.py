@@ -144,7 +144,8 @@ class DriftLog:
         """Return a log in which no row waits: this one, or another."""
         if self._waiting is None:
             return self
-        waiting, last = [], self._waiting
+        waiting: list[tuple[FloatArray, Sequence[float], Sequence[float]]] = []
+        last: Waiting | None = self._waiting
         while last is not None:
             waiting.append((last.row, last.y, last.predictions))
             last = last.earlier

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.hybrid.members import OneRow
+from sapwood.hybrid.members import ManyRows, OneRow
 from sapwood.recurring.pool import LOOK, Held, looked
 from sapwood.regressor import Regressor
 from sapwood.stages.one_target import LabelledRows
@@ -35,7 +35,8 @@ class Learning:
     """
 
     def __init__(self, stage: "RecurringRegressor", batch: LabelledRows) -> None:
-        self._stage, self._batch, self._rows = stage, batch, batch.rows
+        self._stage, self._batch = stage, batch
+        self._rows: OneRow | ManyRows = batch.rows
         self._begin: Held = stage._held
 
     @property

@@ -116,11 +116,11 @@ class OneTargetStage(RowStage):
             return self._predicted(self._rows(X, keys), record)
 
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        y, w = np.array([validation.number(y, "y")]), np.array([validation.number(w, "w")])
-        self._check_labels(y)
+        label, weight = np.array([validation.number(y, "y")]), np.array([validation.number(w, "w")])
+        self._check_labels(label)
         row = self._row(self._encoded_one(x), key)
         with self._turns:
-            self._learn(LabelledRows(row, y, w, np.empty(1)))
+            self._learn(LabelledRows(row, label, weight, np.empty(1)))
 
     def _learn_many(self, batch: RowsToLearn) -> FloatArray:
         labels = self._labels_of(batch.y)

@@ -41,8 +41,8 @@ class GivenRow:
         return np.array([self.key], np.uint64) if self.key else None
 
     @ids.setter
-    def ids(self, keys: KeyArray) -> None:
-        self.key = int(keys[0])
+    def ids(self, keys: KeyArray | None) -> None:
+        self.key = 0 if keys is None else int(keys[0])
 
     def place(self, model: Any, record: bool) -> tuple[FloatArray, int]:
         """Return the prediction of a model of one target, and its region."""
@@ -51,7 +51,8 @@ class GivenRow:
 
     def learn(self, model: Any, y: Any, w: FloatArray) -> None:
         """Let a model learn the row; labels are of one target, or `Targets` of several."""
-        own = named(y.names, y.values[0].tolist()) if isinstance(y, Targets) else float(y[0])
+        is_named = isinstance(y, Targets)
+        own: Any = named(y.names or (), y.values[0].tolist()) if is_named else float(y[0])
         model._learn_row(self.x, own, float(w[0]), self.key)
 
     def learn_into(
