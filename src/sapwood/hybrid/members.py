@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,55 +30,6 @@ FEATURE = "batch.prediction"
 def feature_names(names: tuple[Label, ...]) -> tuple[str, ...]:
     """Return how the corrector calls the predictions of the batch model, given several targets."""
     return tuple(f"{FEATURE}.{name}" for name in names) if names else (FEATURE,)
-
-
-class StreamRows(Protocol):
-    """Rows that models predict and learn; `ids` are the keys of their ids, if they have any."""
-
-    count: int
-    ids: KeyArray | None
-
-    def part(self, start: int, stop: int) -> "StreamRows":
-        """Return some of the rows."""
-
-    def thinned(self, start: int, step: int) -> "StreamRows":
-        """Return one in `step` of the rows, from `start` on."""
-
-    def names(self) -> list[Label]:
-        """Return the names of the features, in the order of the rows."""
-
-    def first_rows(self) -> list[int]:
-        """Return the rows with which features come, those of the first one not counted."""
-
-    def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
-        """Return the rows as numbers, and what they add to the features of a reader."""
-
-    def column(self, name: Label) -> Any:
-        """Return the values of a feature; None if the rows do not have it."""
-
-    def keys(self) -> KeyArray:
-        """Return by what pending predictions are found: ids, or the values of the rows."""
-
-    def with_features(self, names: Sequence[str], values: FloatArray) -> "StreamRows":
-        """Return the rows with further features, NaN where one is missing."""
-
-    def predict(self, model: Regressor, record: bool) -> FloatArray:
-        """Return predictions with a column for each target; `record` is whether they are kept."""
-
-    def learn(self, model: Any, y: Any, w: FloatArray) -> None:
-        """Let a model learn the rows."""
-
-    def learn_into(
-        self,
-        model: Any,
-        y: Any,
-        w: FloatArray,
-        before: FloatArray,
-        regions: IntArray | None = None,
-        *,
-        delayed: bool = True,
-    ) -> None:
-        """Let a model learn the rows; `before` gets what it predicts just before each."""
 
 
 class OneRow(GivenRow):
@@ -202,6 +153,10 @@ class ManyRows(GivenRows):
         """Return predictions, with a column for each target."""
         found = model._place_many(self.columns, self.ids, record)[0]
         return found.reshape(self.count, max(1, len(model.targets)))
+
+
+StreamRows = OneRow | ManyRows
+"""Rows that models predict and learn."""
 
 
 def many_rows(X: Any, keys: KeyArray | None, names: Sequence[Label]) -> ManyRows:
