@@ -22,14 +22,10 @@ moment of the prediction.
 """
 
 from libc.math cimport isfinite
-from libc.stdint cimport uint64_t
-from libc.string cimport memcpy
-
-from sapwood.corrector._pending cimport PendingPredictions
 
 __all__ = ["BACKTEST_PRECISION", "DELAY_HALF", "FAST", "FIRST_DELAY", "FIRST_ERROR", "FIRST_START",
            "MEMBERS", "PRECISION", "RESULTS", "SLOW", "STAGES", "STAGE_NUMBERS", "STATE", "learn",
-           "positions", "predict", "take"]
+           "positions", "predict"]
 
 cdef enum:
     SQUARE, PRODUCT, FAST_SQUARE, FAST_PRODUCT, ERROR, WEIGHT
@@ -269,39 +265,3 @@ def learn(
                         &state[target, 0], &members[row, target * ALL_MEMBERS],
                         &results[row, target * ALL_RESULTS], y[row, target], w[row], delays[row],
                     )
-
-
-def take(
-    PendingPredictions pending not None,
-    const uint64_t[::1] keys,
-    double labels,
-    double[:, ::1] records,
-    unsigned char[::1] done,
-):
-    """Take out the pending predictions of rows, once.
-
-    Parameters
-    ----------
-    pending : PendingPredictions
-        The pending predictions.
-    keys : ndarray of uint64, shape (n,)
-        Those of the rows.
-    labels : float
-        How many labels were known before the first of the rows.
-    records : ndarray of float, shape (n, width)
-        Gets the predictions; a row that has none is left as it is.
-    done : ndarray of uint8, shape (1,)
-        Whether this was done; nothing is done twice.
-    """
-    cdef Py_ssize_t row
-    cdef const double *found
-    if records.shape[0] != keys.shape[0] or records.shape[1] != pending.width:
-        raise ValueError("the arrays do not fit together")
-    if done[0]:
-        return
-    for row in range(keys.shape[0]):
-        found = pending.take(keys[row], labels + row, NULL)
-        if found != NULL:
-            memcpy(&records[row, 0], found, pending.width * sizeof(double))
-    pending.shrink()
-    done[0] = 1

@@ -92,7 +92,7 @@ class Learning:
         """Let the corrector learn the rows, and the weights follow; all, once."""
         core, rows = self.core, self._rows
         if core.pending.count and self._mode is not Mode.PREDICT:
-            _stack.take(core.pending, rows.keys(), float(core.rows), self._records, self._taken)
+            core.pending.take_into(rows.keys(), float(core.rows), self._records, self._taken)
         known = ~np.isnan(self._records[:, 0])
         split = 1 + core.count * _stack.MEMBERS
         members = self._records[:, 1:split].reshape(rows.count, core.count, _stack.MEMBERS).copy()

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.corrector._pending import PendingPredictions
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
-from sapwood.hybrid import _stack
 from sapwood.lags import _forecasts
 from sapwood.lags._forecasts import MEMBERS
 from sapwood.lags.values import all_seconds, numbers_of, seconds_of
@@ -229,7 +228,7 @@ class NaiveStack(OneTargetStage):
 
         def finish() -> None:
             if keys is not None and pending.count:
-                _stack.take(pending, keys, before, records, taken)
+                pending.take_into(keys, before, records, taken)
             issued = ~np.isnan(records[:, 0])
             delays = np.where(issued, before + np.arange(len(y)) - records[:, 0], 0.0)
             members = np.empty((len(y), len(MEMBERS)))

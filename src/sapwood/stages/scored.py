@@ -13,7 +13,6 @@ from sapwood import validation
 from sapwood.corrector._pending import PendingPredictions, key_of_row
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.corrector.tokens import EMPTY, RowTokens, tokens_of_rows
-from sapwood.hybrid import _stack
 from sapwood.model import Model, State, from_bytes
 from sapwood.row_methods import RowsToLearn
 from sapwood.rows import frames, targets
@@ -262,7 +261,7 @@ class ScoredStage(OfferedIntervals):
             def finish() -> None:
                 targets, labels, pending, own = known
                 if pending.count:
-                    _stack.take(pending, keys, float(labels), notes, taken)
+                    pending.take_into(keys, float(labels), notes, taken)
                 note = notes[0, 1:] if notes[0, 0] >= 0.0 else None
                 own = self._learned_one(own, GivenRow(x, key), found, y=y, w=w, note=note)
                 self._held = Held(targets, labels + 1, pending, own)
@@ -342,7 +341,7 @@ class ScoredStage(OfferedIntervals):
             held = known if known.targets == y.shape[1] else self._begun()
             if keys is not None and known.pending.count and held is known:
                 keys_, labels_ = np.ascontiguousarray(keys), float(known.labels)
-                _stack.take(known.pending, keys_, labels_, notes, taken)
+                known.pending.take_into(keys_, labels_, notes, taken)
             then = notes[:, 1:] if taken[0] else None
             batch = LabelledBatch(rows, members, y, w, then, keys is None)
             own, issued = self._learned(held.own, batch)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._pending import PendingPredictions
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
-from sapwood.hybrid import _stack
 from sapwood.hybrid.members import many_rows
 from sapwood.model import State
 from sapwood.stages.one_target import (
@@ -166,7 +165,7 @@ class MultiViewRegressor(OneTargetStage):
 
         def finish() -> None:
             if delayed and rows.ids is not None and pending.count:
-                _stack.take(pending, rows.ids, learned, issued, taken)
+                pending.take_into(rows.ids, learned, issued, taken)
             state = known.copy()  # as an interruption may let this begin again
             members, then = np.ascontiguousarray(before.T), np.ascontiguousarray(issued[:, 1:])
             if learned:
