@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.corrector.tokens import key_of
-from sapwood.row_methods import RowMethods, array_for, documented_by, whole_batch
+from sapwood.row_methods import RowMethods, RowsToLearn, documented_by, whole_batch
 from sapwood.rows import frames, missing_flags, targets
 from sapwood.rows._dict_row import Gaps, RowReader
 from sapwood.rows.encoder import EncodedRows
@@ -162,60 +162,46 @@ class RowLearning(RowMethods):
             return predictions
         return None
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> Any:
+    def _learn_many(self, batch: RowsToLearn) -> Any:
         # What is converted may run code of its own, and has to before X is read.
-        read = targets.read(y)
-        weights = validation.weights(w, len(read.values))
+        read = targets.read(batch.y)
+        weights = validation.weights(batch.w, len(read.values))
         # Labels that nothing is predicted for count as those of rows that were not predicted.
-        asked = not delayed or predicting is False
-        learn = partial(self._learn_rows, ids=keys, asked=asked, regions=regions)
-        return self._kernel.write_locked(learn, X, read, weights, predicting)
+        asked = not batch.delayed or batch.predicting is False
+        learn = partial(self._learn_rows, ids=batch.keys, asked=asked, regions=batch.regions)
+        return self._kernel.write_locked(learn, read, weights, batch)
 
     def _learn_rows(
-        self,
-        X: Any,
-        y: targets.Targets,
-        weights: FloatArray,
-        predicting: bool | FloatArray,
-        **own: Any,
+        self, y: targets.Targets, weights: FloatArray, batch: RowsToLearn, **own: Any
     ) -> FloatArray | None:
         """Read rows and learn them, in this thread's turn."""
-        plan = self._features.read(X, learn=True)
+        plan = self._features.read(batch.X, learn=True)
         if len(y.values) != len(plan.matrix):
             raise ValueError(
                 f"X has {len(plan.matrix)} rows and y has {len(y.values)} values: the lengths must "
                 "agree"
             )
-        return self._learn_plan(plan, y, weights, predicting, **own)
+        return self._learn_plan(plan, y, weights, batch, **own)
 
     def _learn_odd(self, x: Any, y: targets.Targets, weights: FloatArray, key: int) -> None:
         """Learn a row that is not read the quick way, in this thread's turn."""
         plan = self._features.read_one(x, learn=True)
-        self._learn_plan(plan, y, weights, **recorded(key, True))
+        self._learn_plan(plan, y, weights, None, **recorded(key, True))
 
     def _learn_plan(
         self,
         plan: EncodedRows,
         y: targets.Targets,
         weights: FloatArray,
-        predicting: bool | FloatArray = False,
+        batch: RowsToLearn | None,
         **own: Any,
     ) -> FloatArray | None:
         """Learn rows that were read, if their y and weights are good; `own` is of the kernel."""
         names, values = self._fitting(y)
         validation.check_ids(own.get("ids"), len(plan.matrix))
-        predictions = None if predicting is False else array_for(predicting, values.shape)
-        if predictions is not None:
+        predictions = None
+        if batch is not None and batch.predicting is not False:
+            predictions = batch.found(values.shape)
             predictions.fill(np.nan)  # of rows that were not predicted yet
         flat = values.reshape(-1)
         bad = self._kernel.check(flat, weights, *([len(names)] if names else []))

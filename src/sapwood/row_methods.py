@@ -6,7 +6,7 @@ A model defines how it predicts and learns by keys: `_learn_row`, `_place_one`, 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from sapwood.deprecation import deprecated
 from sapwood.rows import frames, targets
 from sapwood.validation import Label
 
-__all__ = ["RegionMethods", "RowMethods", "array_for", "documented_by", "whole_batch"]
+__all__ = ["RegionMethods", "RowMethods", "RowsToLearn", "documented_by", "whole_batch"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -41,6 +41,38 @@ def documented_by(other: Any) -> Callable[[Method], Method]:
     return document
 
 
+class RowsToLearn(NamedTuple):
+    """Rows with their labels.
+
+    Parameters
+    ----------
+    X, y, w
+        The rows, labels and weights, as the caller gave them, or as a stage makes them.
+    keys : array of uint64, optional
+        The keys of the ids of rows.
+    delayed : bool
+        Whether the rows were predicted before.
+    predicting : bool, or array of float
+        Whether it is wanted what is predicted just before each row; or the array for it.
+    regions : array of int, optional
+        Gets the regions of rows. Arrays are filled in the step that learns the rows, so that an
+        interruption after it loses nothing.
+    """
+
+    X: Any
+    y: Any
+    w: ArrayLike | None = None
+    keys: Any = None
+    delayed: bool = True
+    predicting: bool | FloatArray = True
+    regions: IntArray | None = None
+
+    def found(self, shape: tuple[int, ...]) -> FloatArray:
+        """Return the array for the predictions: the given or a new one."""
+        own = self.predicting
+        return np.empty(shape) if isinstance(own, bool) else own.reshape(shape)
+
+
 class RowMethods(ABC):
     """The methods for rows of a regressor, and of stages around one.
 
@@ -62,22 +94,8 @@ class RowMethods(ABC):
         """Return the predictions of rows and their regions, None if the model has none."""
 
     @abstractmethod
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> Any:
-        """Learn rows; return what is predicted just before each, if that is wanted.
-
-        `predicting` may be the array for the predictions, and `regions` that for regions. They are
-        filled in the step that learns the rows, so that an interruption after it loses nothing.
-        """
+    def _learn_many(self, batch: RowsToLearn) -> Any:
+        """Learn rows; return what is predicted just before each, if that is wanted."""
 
     def _values_of(self, X: Any, keys: Any, record: bool) -> FloatArray:
         """Return the predictions of rows."""
@@ -105,7 +123,7 @@ class RowMethods(ABC):
         delayed: bool = True,
     ) -> None:
         """Learn rows; the arrays get the predictions and regions of just before each row."""
-        self._learn_many(X, y, w, keys, delayed=delayed, predicting=predictions, regions=regions)
+        self._learn_many(RowsToLearn(X, y, w, keys, delayed, predictions, regions))
 
     # -- one row ----------------------------------------------------------------------------------
 
@@ -196,7 +214,7 @@ class RowMethods(ABC):
         ids : sequence, optional
             The id of each row, as for `learn_one`.
         """
-        self._learn_many(X, y, w, _keys(ids), delayed=True, predicting=False)
+        self._learn_many(RowsToLearn(X, y, w, _keys(ids), predicting=False))
 
     def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
         """Predict many rows: the same as `predict_one` in a loop.
@@ -247,7 +265,7 @@ class RowMethods(ABC):
             What `predict_one` would have returned for each row just before `learn_one`; of the
             type that `predict_many` returns.
         """
-        return self._in_kind(X, self._learn_many(X, y, w, _keys(ids), delayed=delayed))
+        return self._in_kind(X, self._learn_many(RowsToLearn(X, y, w, _keys(ids), delayed)))
 
 
 class RegionMethods(RowMethods):
@@ -329,13 +347,8 @@ class RegionMethods(RowMethods):
             delayed = not asked
         read = targets.read(y)
         regions = np.empty(len(read.values), np.int32)
-        keys = _keys(ids)
-        return self._learn_many(X, read, w, keys, delayed=delayed, regions=regions), regions
-
-
-def array_for(predicting: bool | FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return the array for the predictions of `RowMethods._learn_many`: the given or a new one."""
-    return np.empty(shape) if isinstance(predicting, bool) else predicting.reshape(shape)
+        batch = RowsToLearn(X, read, w, _keys(ids), delayed, regions=regions)
+        return self._learn_many(batch), regions
 
 
 def whole_batch(learn: Callable[[int], None], rows_done: Callable[[], int]) -> None:

@@ -390,6 +390,33 @@ cdef class PendingPredictions:
         self.shrink()
         return found.base
 
+    def take_into(
+        self,
+        const uint64_t[::1] keys,
+        double labels,
+        double[:, ::1] records,
+        unsigned char[::1] done,
+    ):
+        """Take out the pending predictions of rows, once.
+
+        - `keys`, shape (n,): those of the rows.
+        - `labels`: how many labels were known before the first of the rows.
+        - `records`, shape (n, width): gets the predictions; a row that has none is left as it is.
+        - `done`, shape (1,): whether this was done; nothing is done twice.
+        """
+        cdef Py_ssize_t row
+        cdef const double *found
+        if records.shape[0] != keys.shape[0] or records.shape[1] != self.width:
+            raise ValueError("the arrays do not fit together")
+        if done[0]:
+            return
+        for row in range(keys.shape[0]):
+            found = self.take(keys[row], labels + row, NULL)
+            if found != NULL:
+                memcpy(&records[row, 0], found, self.width * sizeof(double))
+        self.shrink()
+        done[0] = 1
+
     def take_one(self, uint64_t key, double labels):
         """Take out the pending prediction of a key, as `key_of_id` returns it; None if none is."""
         cdef const double* found = self.take(key, labels, NULL)

@@ -39,9 +39,6 @@ class CorrectedRegressor(ScoredStage):
     the range of y, except on a side where y still sets records. Predictions that are not finite, or
     beyond 1e100, are issued as they are.
 
-    A hybrid returns the issued predictions of a batch of delayed labels. Around a hybrid, such a batch
-    may therefore give slightly other corrections than the same rows one by one.
-
     Examples
     --------
     >>> import numpy as np, sapwood

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.drift.monitor import DriftEvent, Monitor
+from sapwood.rows._dict_row import RowReader
+from sapwood.rows.encoded_rows import EncodedRows
 from sapwood.storage.lists import packed, unpacked
 
 __all__ = ["ALARMS", "DriftLog"]
@@ -15,6 +17,29 @@ __all__ = ["ALARMS", "DriftLog"]
 FloatArray = NDArray[np.float64]
 
 MONITOR, ALARMS = "monitor", "alarms"
+MOST_WAITING = 100  # rows
+
+
+class Waiting(NamedTuple):
+    """A row that waits to be watched, and those before it.
+
+    Parameters
+    ----------
+    number : int
+        How many rows wait.
+    row : array of float
+        The features.
+    y, predictions : sequences of float
+        The labels, and what was predicted.
+    earlier : Waiting, optional
+        The rows before it.
+    """
+
+    number: int
+    row: FloatArray
+    y: Sequence[float]
+    predictions: Sequence[float]
+    earlier: "Waiting | None"
 
 
 class DriftLog:
@@ -50,6 +75,8 @@ class DriftLog:
         self.monitors = [Monitor(once_in, name) for name in targets] or [monitor]
         self.drift_events: list[DriftEvent] = []
         self._targets, self._ignored = tuple(targets), ignored
+        self._waiting: Waiting | None = None
+        self._reader: RowReader | None = None
 
     def update(
         self, features: Any, y: FloatArray, predictions: FloatArray, times: Any = None
@@ -65,13 +92,68 @@ class DriftLog:
         times : array of float, optional
             The seconds since 1970 of each row, NaN where they are not known.
         """
+        self._watch(self._watched(features), y, predictions, times)
+
+    def _watch(
+        self, features: Any, y: FloatArray, predictions: FloatArray, times: Any = None
+    ) -> None:
+        """Let the monitors watch rows, the first one with the features that are watched."""
         found = []
         for place, monitor in enumerate(self.monitors):
-            watched = self._watched(features) if place == 0 else np.empty((len(y), 0))
+            watched = features if place == 0 else np.empty((len(y), 0))
             for alarm in _watch(monitor, watched, y[:, place], predictions[:, place], times):
                 found.append(self._named(alarm, place))
         # In the order of rows, however many are taken in at once.
         self.drift_events += sorted(found, key=lambda alarm: alarm.row)
+
+    def with_row(
+        self, x: Mapping[Any, Any], y: Sequence[float], predictions: Sequence[float]
+    ) -> Self:
+        """Return a log that has one more row; this one is as it was.
+
+        The row waits, so that the monitors watch many together. One that brings a feature or a label
+        is watched at once.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        y, predictions : sequences of float
+            For each target: the labels, NaN where one is missing, and what was predicted.
+
+        Raises
+        ------
+        ValueError
+            If a feature cannot be read.
+        """
+        if self._reader is None:
+            self._reader = RowReader(self.monitors[0]._features)
+        watched = self._without_ignored(x) if self._ignored else x
+        if not self._reader.read(watched, True):
+            made = self.settled().copy()
+            made.update([x], np.array([y]), np.array([predictions]))
+            return made
+        made = self._like(self.monitors)
+        number = 1 if self._waiting is None else self._waiting.number + 1
+        row = self._reader.row.copy()
+        made._waiting = Waiting(number, row, y, predictions, self._waiting)
+        made._reader = self._reader
+        return made if number < MOST_WAITING else made.settled()
+
+    def settled(self) -> Self:
+        """Return a log in which no row waits: this one, or another."""
+        if self._waiting is None:
+            return self
+        waiting: list[tuple[FloatArray, Sequence[float], Sequence[float]]] = []
+        last: Waiting | None = self._waiting
+        while last is not None:
+            waiting.append((last.row, last.y, last.predictions))
+            last = last.earlier
+        rows, y, predictions = map(np.array, zip(*reversed(waiting), strict=True))
+        made = self.copy()
+        made._waiting, features = None, made.monitors[0]._features
+        made._watch(EncodedRows(features, features.known, rows), y, predictions)
+        return made
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -81,7 +163,7 @@ class DriftLog:
 
     def _like(self, monitors: list[Monitor]) -> Self:
         made = type(self).__new__(type(self))
-        made.__dict__ = {**self.__dict__, "monitors": monitors}
+        made.__dict__ = {**self.__dict__, "monitors": monitors, "_reader": None}
         return made
 
     def of_target(self, name: str) -> list[DriftEvent]:

@@ -25,6 +25,7 @@ from sapwood.drift.messages import Changed, describe_error, describe_feature, st
 from sapwood.formatting import moment
 from sapwood.model import State, StoredModel, check_unchanged
 from sapwood.records import check
+from sapwood.rows.encoded_rows import EncodedRows
 from sapwood.rows.features import CATEGORY, OTHERS, Features
 
 __all__ = ["DriftEvent", "Monitor"]
@@ -245,7 +246,7 @@ class Monitor(StoredModel):
         clock = None if times is None else validation.column(times, "times")
         if clock is not None and len(clock) != len(targets):
             raise ValueError(f"y has {len(targets)} rows and times has {len(clock)}")
-        plan = self._features.read(X, learn=True)
+        plan = X if isinstance(X, EncodedRows) else self._features.read(X, learn=True)
         if not len(plan.matrix) == len(targets) == len(predicted):
             raise ValueError(
                 f"X has {len(plan.matrix)} rows, y has {len(targets)} and predictions "

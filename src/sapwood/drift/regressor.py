@@ -1,6 +1,6 @@
 """A drift monitor around any model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.drift.log import ALARMS, DriftLog
 from sapwood.drift.monitor import DriftEvent, Monitor
+from sapwood.stages.rows import GivenRow
 from sapwood.stages.scored import LabelledBatch, ScoredStage
 from sapwood.validation import Label
 
@@ -84,27 +85,55 @@ class MonitoredRegressor(ScoredStage):
     def _issued(self, own: DriftLog, members: FloatArray) -> tuple[FloatArray, FloatArray]:
         return members, members
 
+    def _issued_one(self, own: DriftLog, member: float) -> tuple[float, Sequence[float]]:
+        return member, (member,)
+
+    def _learned_one(
+        self,
+        own: DriftLog,
+        row: GivenRow,
+        member: float,
+        *,
+        y: float,
+        w: float,
+        note: FloatArray | None,
+    ) -> DriftLog:
+        issued = member if note is None or np.isnan(note[0]) else note[0]
+        try:
+            return _latest(own.with_row(row.x, (y,), (issued,)))
+        except ValueError:  # the model has learned the row
+            return own
+
     def _learned(self, own: DriftLog, batch: LabelledBatch) -> tuple[DriftLog, FloatArray]:
-        log, issued = own.copy(), batch.members
+        issued = batch.members
         if batch.notes is not None:
             issued = np.where(np.isnan(batch.notes), issued, batch.notes)
         try:
-            log.update(batch.columns(), batch.y, issued)
+            if isinstance(batch.rows, GivenRow):
+                log = own.with_row(batch.rows.x, batch.y[0], issued[0])
+            else:
+                log = own.settled().copy()
+                log.update(self._columns(batch.rows.X), batch.y, issued)
         except ValueError:  # the model has learned the rows, which a model of others may accept
             return own, batch.members
-        del log.drift_events[:-MOST_ALARMS]
-        return log, batch.members
+        return _latest(log), batch.members
+
+    def _log(self) -> DriftLog:
+        """Return the drift log after all rows."""
+        with self._turn():
+            own: DriftLog = _latest(self._held.own.settled())
+            self._held = self._held._replace(own=own)
+            return own
 
     @property
     def monitor(self) -> Monitor:
         """The monitor as it is now; of several targets, that of the first and of all features."""
-        found: Monitor = self._held.own.monitors[0]
-        return found.copy()
+        return self._log().monitors[0].copy()
 
     @property
     def drift_events(self) -> list[DriftEvent]:
         """The latest 1,000 drift alerts, in the order of rows."""
-        return list(self._held.own.drift_events)
+        return list(self._log().drift_events)
 
     @property
     def ignored(self) -> tuple[Label, ...]:
@@ -117,7 +146,7 @@ class MonitoredRegressor(ScoredStage):
     # -- files ------------------------------------------------------------------------------------
 
     def _own_bytes(self) -> int:
-        return sum(monitor.nbytes for monitor in self._held.own.monitors)
+        return sum(monitor.nbytes for monitor in self._log().monitors)
 
     def _arguments(self) -> dict[str, Any]:
         return {MONITOR: self._parameters, IGNORED: list(self._ignored)}
@@ -138,8 +167,7 @@ class MonitoredRegressor(ScoredStage):
         return made
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        log: DriftLog = self._held.own
-        return log.to_arrays()
+        return self._log().to_arrays()
 
     def _restored_own(self, arrays: dict[str, NDArray[Any]], labels: int) -> DriftLog:
         fresh: DriftLog = self._held.own
@@ -152,3 +180,10 @@ class MonitoredRegressor(ScoredStage):
         if any(each.parameters["once_in"] != once_in["once_in"] for each in log.monitors):
             raise ValueError("its monitors have other parameters")
         return log
+
+
+def _latest(log: DriftLog) -> DriftLog:
+    """Return a log without the alerts that are not kept."""
+    if len(log.drift_events) > MOST_ALARMS:
+        log.drift_events = log.drift_events[-MOST_ALARMS:]
+    return log

@@ -1,8 +1,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import PendingPredictions
-
 STAGES: int
 STAGE_NUMBERS: int
 FIRST_START: int
@@ -30,11 +28,6 @@ def learn(
     delays: NDArray[np.float64],
     issued: NDArray[np.uint8],
     tests: NDArray[np.float64] | None = None,
-) -> None: ...
-def take(
-    pending: PendingPredictions,
-    keys: NDArray[np.uint64],
-    labels: float,
-    records: NDArray[np.float64],
-    done: NDArray[np.uint8],
+    now: NDArray[np.float64] | None = None,
+    found: NDArray[np.float64] | None = None,
 ) -> None: ...

@@ -22,14 +22,10 @@ moment of the prediction.
 """
 
 from libc.math cimport isfinite
-from libc.stdint cimport uint64_t
-from libc.string cimport memcpy
-
-from sapwood.corrector._pending cimport PendingPredictions
 
 __all__ = ["BACKTEST_PRECISION", "DELAY_HALF", "FAST", "FIRST_DELAY", "FIRST_ERROR", "FIRST_START",
            "MEMBERS", "PRECISION", "RESULTS", "SLOW", "STAGES", "STAGE_NUMBERS", "STATE", "learn",
-           "positions", "predict", "take"]
+           "positions", "predict"]
 
 cdef enum:
     SQUARE, PRODUCT, FAST_SQUARE, FAST_PRODUCT, ERROR, WEIGHT
@@ -219,6 +215,8 @@ def learn(
     const double[::1] delays,
     const unsigned char[::1] issued,
     const double[:, ::1] tests=None,
+    const double[:, ::1] now=None,
+    double[:, ::1] found=None,
 ):
     """Take in the labels of rows, one after the other.
 
@@ -241,11 +239,18 @@ def learn(
     tests : ndarray of float, shape (n, targets * MEMBERS), optional
         Backtests: as members, of models that have learned no row since the batch model was put into
         use; NaN of a row that has none.
+    now, found : ndarray of float, shapes (n, targets * MEMBERS) and (n, targets), optional
+        What the members predict just before each row, whether or not that was issued; the second
+        gets what is predicted then.
     """
     cdef Py_ssize_t row, target, targets = state.shape[0]
+    cdef double own[ALL_RESULTS]
     with nogil:
         for row in range(members.shape[0]):
             for target in range(targets):
+                if now is not None:
+                    combine(&state[target, 0], &now[row, target * ALL_MEMBERS], own)
+                    found[row, target] = own[LAST]
                 if issued[row] != ISSUED:
                     combine(
                         &state[target, 0], &members[row, target * ALL_MEMBERS],
@@ -260,39 +265,3 @@ def learn(
                         &state[target, 0], &members[row, target * ALL_MEMBERS],
                         &results[row, target * ALL_RESULTS], y[row, target], w[row], delays[row],
                     )
-
-
-def take(
-    PendingPredictions pending not None,
-    const uint64_t[::1] keys,
-    double labels,
-    double[:, ::1] records,
-    unsigned char[::1] done,
-):
-    """Take out the pending predictions of rows, once.
-
-    Parameters
-    ----------
-    pending : PendingPredictions
-        The pending predictions.
-    keys : ndarray of uint64, shape (n,)
-        Those of the rows.
-    labels : float
-        How many labels were known before the first of the rows.
-    records : ndarray of float, shape (n, width)
-        Gets the predictions; a row that has none is left as it is.
-    done : ndarray of uint8, shape (1,)
-        Whether this was done; nothing is done twice.
-    """
-    cdef Py_ssize_t row
-    cdef const double *found
-    if records.shape[0] != keys.shape[0] or records.shape[1] != pending.width:
-        raise ValueError("the arrays do not fit together")
-    if done[0]:
-        return
-    for row in range(keys.shape[0]):
-        found = pending.take(keys[row], labels + row, NULL)
-        if found != NULL:
-            memcpy(&records[row, 0], found, pending.width * sizeof(double))
-    pending.shrink()
-    done[0] = 1

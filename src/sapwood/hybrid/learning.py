@@ -13,6 +13,7 @@ from sapwood.hybrid.backtest import EVERY, Backtest
 from sapwood.hybrid.core import FALSE_ALERTS, MOST_EVENTS, HybridCore, Learned
 from sapwood.hybrid.members import StreamRows, feature_names
 from sapwood.rows.targets import Targets
+from sapwood.stages.labels import plain_of
 from sapwood.stages.stage import rows_learned
 
 __all__ = ["Learning", "Mode"]
@@ -64,7 +65,7 @@ class Learning:
         out: FloatArray | None,
     ) -> None:
         self.core, self._rows, self._matrix, self._mode, self._out = core, rows, matrix, mode, out
-        self._y, self._w, self._own = y, w, Targets(core.names or None, y)
+        self._y, self._w, self._own = y, w, plain_of(Targets(core.names or None, y))
         self._before = core.learned
         self._corrected = rows_learned(core.corrector)
         self._now = np.full((2, *y.shape), np.nan)  # of the online model and of the corrector
@@ -91,29 +92,54 @@ class Learning:
         """Let the corrector learn the rows, and the weights follow; all, once."""
         core, rows = self.core, self._rows
         if core.pending.count and self._mode is not Mode.PREDICT:
-            _stack.take(core.pending, rows.keys(), float(core.rows), self._records, self._taken)
+            core.pending.take_into(rows.keys(), float(core.rows), self._records, self._taken)
         known = ~np.isnan(self._records[:, 0])
         split = 1 + core.count * _stack.MEMBERS
         members = self._records[:, 1:split].reshape(rows.count, core.count, _stack.MEMBERS).copy()
         results = np.ascontiguousarray(self._records[:, split:])
-        if not known.all():
+        batch = members[:, :, 2]
+        if not known.all() or self._mode is Mode.DELAYED:
             batch = core.predict_batch(rows, self._matrix)
             members[:, :, 2] = np.where(known[:, np.newaxis], members[:, :, 2], batch)
-        if core.corrector is not None and rows_learned(core.corrector) == self._corrected:
-            more = rows.with_features(feature_names(core.names), members[:, :, 2])
-            self._learn(1, more, core.corrector)
+        if core.corrector is not None:
+            self._learn_corrector(core.corrector, members[:, :, 2].copy(), batch)
+        now = None
         if self._mode is not Mode.LEARN:
-            now = np.moveaxis(self._now, 0, 2)
-            members[:, :, :2] = np.where(known[:, np.newaxis, np.newaxis], members[:, :, :2], now)
-        learned = self._followed(members, results, known)
-        if self._out is not None:
-            self._out[:] = core._last(results)
-        core.learned = learned
+            now = np.dstack([*self._now, batch])
+            where = known[:, np.newaxis, np.newaxis]
+            members[:, :, :2] = np.where(where, members[:, :, :2], now[:, :, :2])
+        core.learned = self._followed(members, results, known, now)
+
+    def _learn_corrector(self, corrector: Any, issued: FloatArray, batch: FloatArray) -> None:
+        """Let the corrector learn rows, with what the batch model predicted then, as it was issued.
+
+        Where the batch model predicts something else now, what the corrector would predict now has
+        another feature.
+        """
+        core, rows, names = self.core, self._rows, feature_names(self.core.names)
+        done = int((rows_learned(corrector) or 0.0) - (self._corrected or 0.0))
+        if self._mode is not Mode.DELAYED or np.array_equal(issued, batch, equal_nan=True):
+            if not done:
+                self._learn(1, rows.with_features(names, issued), corrector)
+            return
+        for place in range(done, rows.count):
+            own, one = slice(place, place + 1), rows.part(place, place + 1)
+            before = one.with_features(names, batch[own])
+            self._now[1, own] = before.predict(corrector, False)
+            y = plain_of(Targets(core.names or None, self._y[own]))
+            one.with_features(names, issued[own]).learn(corrector, y, self._w[own])
 
     def _followed(
-        self, members: FloatArray, results: FloatArray, known: NDArray[np.bool_]
+        self,
+        members: FloatArray,
+        results: FloatArray,
+        known: NDArray[np.bool_],
+        now: FloatArray | None,
     ) -> Learned:
-        """Return what is learned with the rows; `results` of rows that were not issued are set."""
+        """Return what is learned with the rows; `results` of rows that were not issued are set.
+
+        `now` is what the members predict just before each row.
+        """
         core = self.core
         rows, state, window, detector, events, unscored, backtest = self._before
         delays = np.where(known, rows + np.arange(len(known)) - self._records[:, 0], 0.0)
@@ -124,7 +150,9 @@ class Learning:
         scored = (issued != 2) & np.isfinite(members[:, :, 2]).any(axis=1)
         first = int(np.argmax(scored)) if scored.any() else len(scored)
         tests = None if backtest is None else self._tests(backtest, first)
-        _stack.learn(state, flat, results, self._y, self._w, delays, issued, tests)
+        if now is not None:
+            now = np.ascontiguousarray(now.reshape(flat.shape))
+        _stack.learn(state, flat, results, self._y, self._w, delays, issued, tests, now, self._out)
         if core.learner is not None or core.lost:
             window = window.appended(self._matrix, self._y, self._w)
         errors = np.abs(self._y - members[:, :, 2])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,15 @@ from sapwood.rows import frames
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoded import marked_like
 from sapwood.rows.encoder import EncodedRows
-from sapwood.rows.targets import Targets, named
+from sapwood.stages.labels import row_of
+from sapwood.stages.rows import GivenRow, GivenRows
 from sapwood.streams.memory import columns_of
 from sapwood.validation import Label
 
 __all__ = ["FEATURE", "ManyRows", "OneRow", "StreamRows", "feature_names", "many_rows"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
 KeyArray = NDArray[np.uint64]
 
 FEATURE = "batch.prediction"
@@ -30,63 +32,8 @@ def feature_names(names: tuple[Label, ...]) -> tuple[str, ...]:
     return tuple(f"{FEATURE}.{name}" for name in names) if names else (FEATURE,)
 
 
-class StreamRows(Protocol):
-    """Rows that models predict and learn; `ids` are the keys of their ids, if they have any."""
-
-    count: int
-    ids: KeyArray | None
-
-    def part(self, start: int, stop: int) -> "StreamRows":
-        """Return some of the rows."""
-
-    def thinned(self, start: int, step: int) -> "StreamRows":
-        """Return one in `step` of the rows, from `start` on."""
-
-    def names(self) -> list[Label]:
-        """Return the names of the features, in the order of the rows."""
-
-    def first_rows(self) -> list[int]:
-        """Return the rows with which features come, those of the first one not counted."""
-
-    def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
-        """Return the rows as numbers, and what they add to the features of a reader."""
-
-    def column(self, name: Label) -> Any:
-        """Return the values of a feature; None if the rows do not have it."""
-
-    def keys(self) -> KeyArray:
-        """Return by what pending predictions are found: ids, or the values of the rows."""
-
-    def with_features(self, names: Sequence[str], values: FloatArray) -> "StreamRows":
-        """Return the rows with further features, NaN where one is missing."""
-
-    def predict(self, model: Regressor, record: bool) -> FloatArray:
-        """Return predictions with a column for each target; `record` is whether they are kept."""
-
-    def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
-        """Let a model learn the rows."""
-
-    def learn_into(
-        self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool
-    ) -> None:
-        """Let a model learn the rows; `before` gets what it predicts just before each."""
-
-
-class OneRow:
-    """A row as a dict.
-
-    Parameters
-    ----------
-    x : dict
-        The features.
-    ids : ndarray of uint64, optional
-        The key of its id.
-    """
-
-    count = 1
-
-    def __init__(self, x: Any, ids: KeyArray | None = None) -> None:
-        self.x, self.ids = x, ids
+class OneRow(GivenRow):
+    """A row as a dict."""
 
     def part(self, start: int, stop: int) -> "OneRow":
         """Return the row."""
@@ -117,38 +64,20 @@ class OneRow:
 
     def keys(self) -> KeyArray:
         """Return by what pending predictions are found."""
-        return np.array([key_of_row(self.x)], np.uint64) if self.ids is None else self.ids
+        return np.array([self.key or key_of_row(self.x)], np.uint64)
 
     def with_features(self, names: Sequence[str], values: FloatArray) -> "OneRow":
         """Return the row with further features."""
         more = zip(names, values[0].tolist(), strict=True)
         own = {**self.x, **{name: None if math.isnan(v) else v for name, v in more}}
-        return OneRow(marked_like(self.x, own), self.ids)
+        return OneRow(marked_like(self.x, own), self.key)
 
     def predict(self, model: Regressor, record: bool) -> FloatArray:
         """Return the prediction, with a column for each target."""
-        found = model._place_one(self.x, self._key, record)[0]
-        values = [*found.values()] if isinstance(found, Mapping) else [found]
-        return np.array([values], np.float64)
-
-    def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
-        """Let a model learn the row."""
-        own = named(y.names, y.values[0].tolist()) if y.names else float(y.values[0, 0])
-        model._learn_row(self.x, own, float(w[0]), self._key)
-
-    def learn_into(
-        self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool
-    ) -> None:
-        """Let a model learn the row; `before` gets what it predicts just before."""
-        before[:] = self.predict(model, not delayed)
-        self.learn(model, y, w)
-
-    @property
-    def _key(self) -> int:
-        return 0 if self.ids is None else int(self.ids[0])
+        return row_of(model._place_one(self.x, self.key, record)[0], 1)
 
 
-class ManyRows:
+class ManyRows(GivenRows):
     """Rows as columns.
 
     Parameters
@@ -170,7 +99,8 @@ class ManyRows:
         ids: KeyArray | None = None,
         first_rows: Mapping[Label, int] | None = None,
     ) -> None:
-        self.columns, self.count, self.ids = columns, count, ids
+        super().__init__(columns, ids)
+        self.columns, self.count = columns, count
         self._first_rows = first_rows or {}
 
     def part(self, start: int, stop: int) -> "ManyRows":
@@ -224,15 +154,9 @@ class ManyRows:
         found = model._place_many(self.columns, self.ids, record)[0]
         return found.reshape(self.count, max(1, len(model.targets)))
 
-    def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
-        """Let a model learn the rows."""
-        model._learn_many(self.columns, _plain(y), w, self.ids, delayed=True, predicting=False)
 
-    def learn_into(
-        self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool
-    ) -> None:
-        """Let a model learn the rows; `before` gets what it predicts just before each."""
-        model._learn_into(self.columns, _plain(y), w, before, keys=self.ids, delayed=delayed)
+StreamRows = OneRow | ManyRows
+"""Rows that models predict and learn."""
 
 
 def many_rows(X: Any, keys: KeyArray | None, names: Sequence[Label]) -> ManyRows:
@@ -269,8 +193,3 @@ def first_rows_of(rows: Sequence[Any]) -> dict[Label, int]:
         for name in row if isinstance(row, Mapping) else ():
             found.setdefault(name, place)
     return found
-
-
-def _plain(y: Targets) -> Any:
-    """Return y as models take it: of one target, as a column without a name."""
-    return y if y.names else np.ascontiguousarray(y.values[:, 0])

@@ -2,7 +2,7 @@
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from sapwood.hybrid.refits import FitFailedWarning
 from sapwood.hybrid.schedule import Schedule
 from sapwood.hybrid.view import HybridView
 from sapwood.model import State
-from sapwood.row_methods import array_for, whole_batch
+from sapwood.row_methods import RowsToLearn, whole_batch
 from sapwood.rows import frames, targets
 from sapwood.rows.features import Features
 from sapwood.validation import Label
@@ -185,7 +185,7 @@ class HybridRegressor(HybridView):
     # -- learning and predicting ------------------------------------------------------------------
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
-        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
+        row = OneRow(self._encoded_one(x), key)
         with self._turn():
             found = self._advanced().predict(row, record)[0].tolist()
             names = self._core.names
@@ -203,23 +203,14 @@ class HybridRegressor(HybridView):
             read = targets.read_one(y)
         else:
             read = targets.Targets(None, np.array([validation.number(y, "y")]))
-        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
+        row = OneRow(self._encoded_one(x), key)
         self._learn(row, read, [validation.number(w, "w")], Mode.LEARN)
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> FloatArray:
-        mode = Mode.DELAYED if delayed else Mode.PREDICT
-        mode = Mode.LEARN if predicting is False else mode
-        return self._plain(self._learn(self._many(X, keys), targets.read(y), w, mode, predicting))
+    def _learn_many(self, batch: RowsToLearn) -> FloatArray:
+        mode = Mode.DELAYED if batch.delayed else Mode.PREDICT
+        mode = Mode.LEARN if batch.predicting is False else mode
+        rows = self._many(batch.X, batch.keys)
+        return self._plain(self._learn(rows, targets.read(batch.y), batch.w, mode, batch.found))
 
     def _many(self, X: Any, keys: Any = None) -> ManyRows:
         """Return many rows as columns, with the keys of their ids."""
@@ -231,15 +222,18 @@ class HybridRegressor(HybridView):
         y: targets.Targets,
         w: ArrayLike | None,
         mode: Mode,
-        predicting: bool | FloatArray = False,
+        array: Callable[[tuple[int, ...]], FloatArray] = np.empty,
     ) -> FloatArray:
-        """Learn rows; return what was predicted just before each, if that is wanted."""
+        """Learn rows; return what was predicted just before each, if that is wanted.
+
+        `array` returns the array of some shape for it.
+        """
         weights = np.ascontiguousarray(validation.weights(w, len(y.values)))
         with self._learners:
             with self._turn():
                 before = self._features.names
                 core, known, matrix, values = self._planned(rows, y, weights)
-            found = array_for(predicting, values.shape)
+            found = array(values.shape)
             first = core.rows
 
             def learn(start: int) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import model, validation
+from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.intervals import _bounds
 from sapwood.intervals.bound_table import BoundTable
 from sapwood.intervals.groups import Groups
@@ -25,7 +26,6 @@ Bounded = TypeVar("Bounded", bound="IntervalRegressor")
 
 TABLE, OVERALL, MODEL, ERRORS, FACTORS = "regions", "overall", "model", "errors", "groups"
 HEADER = ("levels", "labels", "by", "grouped_by", "group_values")
-PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
 OLDER_PENDING = ("said_keys", "said_lengths", "said_records")  # instead, in older formats
 ROWS, TOTAL, WEIGHT, RECENT, LOWEST, LOWEST_SEEN, HIGHEST, HIGHEST_SEEN, LATENESS = range(9)
 MOST_ROWS = 2.0**53
@@ -44,7 +44,7 @@ def parts_of(own: Bounded, inner: Any) -> tuple[type[Bounded], Any, dict[str, An
         OVERALL: bounds.overall.reshape(-1).copy(),
         ERRORS: _bytes(b"" if errors is None else errors.to_bytes()),
         FACTORS: bounds.factors[:, 1 : 1 + len(own._groups.values)].reshape(-1).copy(),
-        **dict(zip(PENDING, bounds.pending.state(), strict=True)),
+        **pending_arrays(bounds.pending),
     }
     header = {
         "levels": list(own.levels),
@@ -153,7 +153,7 @@ def _with_ids(state: State) -> State:
     _check(0 <= rows <= MOST_ROWS, f"it cannot have seen {rows:g} rows")
     bounds = BoundTable(np.sort(np.array(levels, np.float64)), max(1, len(wide)))
     kept = {name: array for name, array in arrays.items() if name not in OLDER_PENDING}
-    pending = dict(zip(PENDING, bounds.pending.state(), strict=True))
+    pending = pending_arrays(bounds.pending)
     return State(
         {"levels": levels, "labels": int(rows)}, {**kept, OVERALL: wide.reshape(-1), **pending}
     )
@@ -161,21 +161,10 @@ def _with_ids(state: State) -> State:
 
 def _restore_pending(bounds: BoundTable, saved: list[Array], labels: int) -> None:
     """Restore pending predictions, if they are valid."""
-    sizes, keys, ages, records = saved
-    typed = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
-    _check(
-        typed and sizes.dtype == records.dtype == np.float64,
-        "pending predictions have another type",
-    )
-    good = sizes.shape in ((7,), (8,)) and bool(np.isfinite(sizes).all())
-    _check(good, "pending predictions have other sizes")
-    shape = (len(keys), bounds.pending.width)
-    _check(records.shape == shape, f"pending predictions have shape {records.shape}, not {shape}")
-    known, predictions = records[:, 0], records[:, 1 :: bounds.record]
-    good = (known >= 0) & (known <= labels) & (known == np.floor(known))
-    _check(bool(good.all()), "pending predictions are of another time")
-    _check(bool((np.abs(predictions) < np.inf).all()), "a pending prediction is not finite")
-    bounds.pending.restore(sizes, keys, ages, records)
+    restore_pending(bounds.pending, dict(zip(PENDING, saved, strict=True)), labels)
+    known, predictions = saved[3][:, 0], saved[3][:, 1 :: bounds.record]
+    _check(bool((known == np.floor(known)).all()), "pending predictions are of another time")
+    _check(bool(np.isfinite(predictions).all()), "a pending prediction is not finite")
 
 
 def _shaped(array: Array, shape: tuple[int, ...], dimensions: int, words: str) -> Array:

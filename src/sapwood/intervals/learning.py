@@ -13,6 +13,7 @@ from sapwood.intervals._one_row import OneRow
 from sapwood.intervals.bound_table import BoundTable, checked_levels
 from sapwood.intervals.groups import Groups, hour_of
 from sapwood.intervals.wrapped import Before, wrapped
+from sapwood.row_methods import RowsToLearn
 from sapwood.rows import frames, targets
 from sapwood.rows.encoded import EncodedRow
 from sapwood.rows.targets import Targets
@@ -55,16 +56,6 @@ class IntervalLearning(TransparentStage):
     def model(self) -> Any:
         """The model that is wrapped."""
         return self._wrapped.model
-
-    @property
-    def several_targets(self) -> bool:
-        """Whether the model can learn several targets."""
-        return bool(getattr(self.model, "several_targets", False))
-
-    @property
-    def targets(self) -> list[Label]:
-        """The names of several targets, in their order; none if there is one, or none yet."""
-        return list(self.model.targets) if self.several_targets else []
 
     @property
     def _renumbered(self) -> tuple[IntArray, ...]:
@@ -161,7 +152,7 @@ class IntervalLearning(TransparentStage):
         own, weights = self._checked(y, [validation.number(w, "w")])
         columns = {name: [value] for name, value in x.items()}
         with self._turn():
-            before = Before(own.values.shape)
+            before = Before(np.empty(own.values.shape))
             prediction, region = self._wrapped.predict_one(x, given, False)
             before.predictions[:] = row_of(prediction, own.values.shape[1])
             before.regions[:] = region
@@ -196,20 +187,11 @@ class IntervalLearning(TransparentStage):
         issued, regions = self._issue_many(X, keys, record)
         return self._plain(np.ascontiguousarray(issued[:, :, 0])), regions
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> FloatArray:
-        own = targets.read(y)
-        before = Before(own.values.shape, predicting, regions)
-        self._learn(X, own, w, keys, delayed=delayed, before=before)
+    def _learn_many(self, batch: RowsToLearn) -> FloatArray:
+        own = targets.read(batch.y)
+        predictions = batch.found(own.values.shape)
+        before = Before(predictions, batch.regions)
+        self._learn(batch.X, own, batch.w, batch.keys, delayed=batch.delayed, before=before)
         return self._plain(before.predictions)
 
     def _learn(
@@ -255,9 +237,6 @@ class IntervalLearning(TransparentStage):
     def _named(self, results: Any) -> Any:
         """Return the results of targets by name; of one target, its result alone."""
         return results[0] if self._bounds.targets == 1 else named(tuple(self.targets), results)
-
-    def _names(self) -> tuple[Label, ...]:
-        return tuple(self.targets)
 
     def _plain(self, values: FloatArray) -> FloatArray:
         """Return predictions or bounds; of one target, without a dimension of targets."""

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.intervals import interval_state
 from sapwood.intervals.learning import IntervalLearning
 from sapwood.intervals.wrapped import Before
-from sapwood.model import State, can_be_saved, is_all_or_nothing
+from sapwood.model import State
 from sapwood.rows import frames, targets
 from sapwood.stages import EncodedBatch, Prediction
 from sapwood.validation import Label
@@ -88,6 +88,11 @@ class IntervalRegressor(IntervalLearning):
 
     kind: ClassVar[str] = "IntervalRegressor"
     format: ClassVar[int] = 4
+    _cannot_merge = (
+        "models with prediction intervals cannot be merged: their intervals are learned from "
+        "the errors of each model, which a merged one has not made; merge the models inside "
+        "(.model), and put an IntervalRegressor around the result"
+    )
 
     # -- predictions ------------------------------------------------------------------------------
 
@@ -117,7 +122,7 @@ class IntervalRegressor(IntervalLearning):
             The lower and the upper bound of each of `levels`.
         """
         own = targets.read(y)
-        before = Before(own.values.shape)
+        before = Before(np.empty(own.values.shape))
         keys = None if ids is None else keys_of(ids)
         bounds = self._learn(X, own, w, keys, delayed=False, before=before)
         return self._plain(before.predictions), self._plain(bounds)
@@ -253,20 +258,6 @@ class IntervalRegressor(IntervalLearning):
 
     # -- looking inside ---------------------------------------------------------------------------
 
-    def merge(self, other: Any, *more: Any) -> NoReturn:
-        """Raise ValueError: a merged model has made none of the errors of its parts.
-
-        Parameters
-        ----------
-        other, *more : objects
-            Whatever is to be merged.
-        """
-        raise ValueError(
-            "models with prediction intervals cannot be merged: their intervals are learned from "
-            "the errors of each model, which a merged one has not made; merge the models inside "
-            "(.model), and put an IntervalRegressor around the result"
-        )
-
     @property
     def levels(self) -> tuple[float, ...]:
         """The levels, ascending."""
@@ -276,21 +267,6 @@ class IntervalRegressor(IntervalLearning):
     def parameters(self) -> dict[str, Any]:
         """The arguments that make a model like this one; with the model as it is now."""
         return {"model": self.model, "levels": self.levels, "by": self._by}
-
-    @property
-    def features(self) -> list[Any]:
-        """The names of the features, in the order of their first appearance."""
-        return list(self.model.features)
-
-    @property
-    def feature_kinds(self) -> dict[Any, str]:
-        """What each feature is, as the model reports it."""
-        return dict(self.model.feature_kinds)
-
-    @property
-    def n_leaves(self) -> int:
-        """The number of leaves of the model."""
-        return int(self.model.n_leaves)
 
     @property
     def region_tree(self) -> Any:
@@ -343,16 +319,6 @@ class IntervalRegressor(IntervalLearning):
         return made
 
     # -- files and copies -------------------------------------------------------------------------
-
-    @property
-    def all_or_nothing(self) -> bool:  # type: ignore[override]
-        """Whether rows that are rejected have changed nothing, as the model promises."""
-        return is_all_or_nothing(self.model)
-
-    @property
-    def can_be_saved(self) -> bool:
-        """Whether the model that is wrapped can be saved."""
-        return can_be_saved(self.model)
 
     def to_state(self) -> State:
         """Return all that the model is: a header for JSON, and arrays.

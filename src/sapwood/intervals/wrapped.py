@@ -6,12 +6,12 @@ its errors.
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.row_methods import RowMethods, array_for
+from sapwood.row_methods import RowMethods
 from sapwood.rows.targets import Targets
 from sapwood.stages.any_model import hooks_of
 from sapwood.stages.labels import plain_of
@@ -19,7 +19,7 @@ from sapwood.stages.order import takes_tokens
 from sapwood.tree import HoeffdingTreeRegressor
 from sapwood.validation import Label
 
-__all__ = ["Before", "ModelWithErrorTree", "ModelWithLeaves", "Wrapped", "wrapped"]
+__all__ = ["Before", "ModelWithErrorTree", "ModelWithLeaves", "wrapped"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -28,126 +28,85 @@ DEEPEST = 8  # of the tree of errors
 LARGEST = 1e100  # error that it learns
 
 
-class Wrapped(Protocol):
-    """A model that predicts and learns, with the region of each row.
-
-    Of one row a prediction is a number, of several targets a dict; of many rows an array with a
-    column for each target. `key` and `keys` are those of ids, 0 and None without ids.
-    """
-
-    model: Any
-    by_rows: bool
-    """Whether the model knows rows without ids by their keys, as lags do."""
-
-    @property
-    def errors(self) -> HoeffdingTreeRegressor | None:
-        """The tree that learns the size of errors, where there is one."""
-
-    def of_target(self, target: Label) -> "Wrapped":
-        """Return a copy of the model for one of several targets."""
-
-    @property
-    def parents(self) -> IntArray:
-        """The region that each one was split off from; -1 for the first."""
-
-    def predict_one(self, x: dict[Any, Any], key: int, record: bool) -> tuple[Any, int]:
-        """Return the prediction of a row, and its region."""
-
-    def predict_many(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray]:
-        """Return the predictions of rows, and their regions."""
-
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        """Let the model learn a row."""
-
-    def learn_many(
-        self, X: Any, y: Targets, w: FloatArray, before: "Before", *, keys: Any, delayed: bool
-    ) -> None:
-        """Let the model learn rows; `before` gets what was predicted just before each.
-
-        y has names if there are several targets, and a column for each.
-        """
-
-    def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
-        """Learn the error of a row that the model has learned, if it was not learned yet."""
-
-    def finish_many(self, X: Any, y: Targets, w: FloatArray, before: "Before") -> None:
-        """Learn the errors of rows that the model has learned; `before` gets their regions."""
-
-
 class Before:
     """What was predicted for rows just before they were learned, and their regions.
 
     Parameters
     ----------
-    shape : tuple
-        Of y: rows, or rows and targets.
-    predicting, regions : arrays, optional
-        Of the caller, that are filled; see `RowMethods._learn_many`.
+    predictions : array of float
+        Gets the predictions; it has the shape of y.
+    regions : array of int, optional
+        Gets the regions.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> None:
-        rows, targets = shape[0], math.prod(shape[1:])
-        self.predictions = array_for(predicting, shape).reshape(rows, targets)
-        self.regions = np.zeros(shape[0], np.int32) if regions is None else regions
-
-
-def wrapped(model: Any, errors: HoeffdingTreeRegressor | None = None) -> Wrapped:
-    """Return a model with its regions; `errors` is the tree of its errors, if there was one."""
-    is_ours = isinstance(model, RowMethods)
-    if errors is None and is_ours and hasattr(model, "predict_learn_regions"):
-        return ModelWithLeaves(model)
-    return ModelWithErrorTree(model, errors)
+    def __init__(self, predictions: FloatArray, regions: IntArray | None = None) -> None:
+        rows = len(predictions)
+        self.predictions = predictions.reshape(rows, math.prod(predictions.shape[1:]))
+        self.regions = np.zeros(rows, np.int32) if regions is None else regions
 
 
 class ModelWithLeaves:
-    """A model of ours that reports the leaf of each row."""
+    """A model of ours that reports the leaf of each row.
 
-    errors: HoeffdingTreeRegressor | None = None
+    Of one row a prediction is a number, of several targets a dict; of many rows an array with a
+    column for each target. `key` and `keys` are those of ids, 0 and None without ids. Labels of many
+    rows have names if there are several targets, and a column for each.
+
+    Attributes
+    ----------
+    by_rows : bool
+        Whether the model knows rows without ids by their keys, as lags do.
+    errors : HoeffdingTreeRegressor or None
+        The tree that learns the size of errors, where there is one.
+    """
 
     def __init__(self, model: Any) -> None:
         self.model, self.by_rows = model, takes_tokens(model)
-        self.predict_one = model._place_one
+        self._inner = hooks_of(model)
+        self.errors: Any = None
+        self.predict_one = model._place_one if type(self) is ModelWithLeaves else self._predict_one
 
     def of_target(self, target: Label) -> "ModelWithLeaves":
-        """Return a copy of the model for one of several targets; its leaves are the same."""
+        """Return a copy of the model for one of several targets; its regions are the same."""
         return ModelWithLeaves(self.model.of_target(target))
 
     @property
     def parents(self) -> IntArray:
-        """The node that each node was split off from."""
+        """The region that each one was split off from; -1 for the first."""
         parents: IntArray = self.model.region_parents
         return parents
 
+    def _predict_one(self, x: dict[Any, Any], key: int, record: bool) -> tuple[Any, int]:
+        """Return the prediction of a row, and its region."""
+        found: tuple[Any, int] = self._inner._place_one(x, key, record)
+        return found
+
     def predict_many(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray]:
-        """Return the predictions of rows, and the nodes of their leaves."""
-        predictions, regions = self.model._place_many(X, keys, record)
-        return _by_target(predictions), regions
+        """Return the predictions of rows, and their regions."""
+        predictions, regions = self._inner._place_many(X, keys, record)
+        by_target = predictions if predictions.ndim == 2 else predictions[:, np.newaxis]
+        return by_target, regions
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         """Let the model learn a row."""
-        self.model._learn_row(x, y, w, key)
+        self._inner._learn_row(x, y, w, key)
 
     def learn_many(
         self, X: Any, y: Targets, w: FloatArray, before: Before, *, keys: Any, delayed: bool
     ) -> None:
-        """Let the model learn rows."""
-        self.model._learn_into(
-            X, plain_of(y), w, before.predictions, before.regions, keys=keys, delayed=delayed
-        )
+        """Let the model learn rows; `before` gets what was predicted just before each."""
+        own = before.predictions if y.names else before.predictions[:, 0]
+        regions = before.regions if self.errors is None else None
+        self._inner._learn_into(X, plain_of(y), w, own, regions, keys=keys, delayed=delayed)
 
     def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
-        """Do nothing: regions are the model's own."""
+        """Learn the error of a row that the model has learned, if it was not learned yet."""
 
     def finish_many(self, X: Any, y: Targets, w: FloatArray, before: Before) -> None:
-        """Do nothing."""
+        """Learn the errors of rows that the model has learned; `before` gets their regions."""
 
 
-class ModelWithErrorTree:
+class ModelWithErrorTree(ModelWithLeaves):
     """Any other model; the leaves of a tree that learns the size of its errors are the regions.
 
     Parameters
@@ -159,48 +118,46 @@ class ModelWithErrorTree:
     """
 
     def __init__(self, model: Any, errors: HoeffdingTreeRegressor | None = None) -> None:
-        self.model, self.by_rows = model, takes_tokens(model)
-        self._inner = hooks_of(model)
+        super().__init__(model)
         self.errors = errors or HoeffdingTreeRegressor(leaf="mean", track=None, max_depth=DEEPEST)
         self._learned = self.errors._kernel.rows  # before the rows that are being learned
 
     def of_target(self, target: Label) -> "ModelWithErrorTree":
-        """Return a copy of the model for one of several targets; its regions are the same."""
+        """Return a copy of the model, and of the tree, for one of several targets."""
         return ModelWithErrorTree(self.model.of_target(target), self.errors.of_target(target))
 
     @property
     def parents(self) -> IntArray:
         """The node that each node of the tree of errors was split off from."""
-        return self.errors.region_parents
+        parents: IntArray = self.errors.region_parents
+        return parents
 
-    def predict_one(self, x: dict[Any, Any], key: int, record: bool) -> tuple[Any, int]:
-        """Return the prediction of a row, and its region."""
-        prediction, _ = self._inner._place_one(x, key, record)
+    def _predict_one(self, x: dict[Any, Any], key: int, record: bool) -> tuple[Any, int]:
+        prediction, _ = super()._predict_one(x, key, record)
         try:
             return prediction, self.errors._place_one(x, 0, False)[1]
         except ValueError:
             return prediction, 0
 
     def predict_many(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray]:
-        """Return the predictions of rows, and their regions."""
-        predictions, _ = self._inner._place_many(X, keys, record)
+        """Return the predictions of rows, and their leaves in the tree of errors."""
+        predictions, _ = super().predict_many(X, keys, record)
         try:
-            return _by_target(predictions), self.errors._place_many(X, None, False)[1]
+            return predictions, self.errors._place_many(X, None, False)[1]
         except ValueError:
-            return _by_target(predictions), np.zeros(len(predictions), np.int32)
+            return predictions, np.zeros(len(predictions), np.int32)
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         """Let the model learn a row."""
         self._learned = self.errors._kernel.rows
-        self._inner._learn_row(x, y, w, key)
+        super().learn_one(x, y, w, key)
 
     def learn_many(
         self, X: Any, y: Targets, w: FloatArray, before: Before, *, keys: Any, delayed: bool
     ) -> None:
         """Let the model learn rows."""
         self._learned = self.errors._kernel.rows
-        own = before.predictions if y.names else before.predictions[:, 0]
-        self._inner._learn_into(X, plain_of(y), w, own, keys=keys, delayed=delayed)
+        super().learn_many(X, y, w, before, keys=keys, delayed=delayed)
 
     def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
         """Learn the error of a row, if it was not learned yet."""
@@ -219,6 +176,14 @@ class ModelWithErrorTree:
                 self.errors._learn_into(X, sizes, w, unused, before.regions)
             except ValueError:
                 before.regions[:] = 0
+
+
+def wrapped(model: Any, errors: HoeffdingTreeRegressor | None = None) -> ModelWithLeaves:
+    """Return a model with its regions; `errors` is the tree of its errors, if there was one."""
+    is_ours = isinstance(model, RowMethods)
+    if errors is None and is_ours and hasattr(model, "predict_learn_regions"):
+        return ModelWithLeaves(model)
+    return ModelWithErrorTree(model, errors)
 
 
 def _size(y: FloatArray, prediction: FloatArray) -> FloatArray:
@@ -240,8 +205,3 @@ def _size_one(y: Any, prediction: Any) -> Any:
         name: own if own != own else _size_one(own, predicted[name])  # noqa: PLR0124
         for name, own in y.items()
     }
-
-
-def _by_target(predictions: FloatArray) -> FloatArray:
-    """Return predictions with a column for each target."""
-    return predictions if predictions.ndim == 2 else predictions[:, np.newaxis]

@@ -3,10 +3,10 @@
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.corrector._pending import key_of_row
@@ -20,8 +20,8 @@ from sapwood.lags.pending_rows import (
     pending_bytes,
     restored,
 )
-from sapwood.model import Model, State, from_bytes, is_all_or_nothing
-from sapwood.row_methods import array_for, whole_batch
+from sapwood.model import Model, State, from_bytes
+from sapwood.row_methods import RowsToLearn, whole_batch
 from sapwood.rows import targets
 from sapwood.stages.any_model import bytes_of, hooks_of
 from sapwood.stages.intervals import OfferedIntervals
@@ -77,6 +77,14 @@ class LaggedModel(OfferedIntervals):
     kind = "LaggedModel"
     format = 5
     _takes_tokens = True
+    _cannot_merge = (
+        "models with lags cannot be merged: each has its own past; merge the models inside, "
+        "and put the lags of one of them around the result"
+    )
+    _of_target = (
+        "a model with lags has no model of one target, which would not know those of others; "
+        ".model.of_target reads rows that have their lags"
+    )
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
@@ -117,11 +125,6 @@ class LaggedModel(OfferedIntervals):
         return not isinstance(self.lags.target, str) and getattr(
             self.model, "several_targets", False
         )
-
-    @property
-    def all_or_nothing(self) -> bool:  # type: ignore[override]
-        """Whether rows that are rejected have changed nothing, as the model promises."""
-        return is_all_or_nothing(self.model)
 
     # -- one row ----------------------------------------------------------------------------------
 
@@ -275,26 +278,14 @@ class LaggedModel(OfferedIntervals):
     def _tokens(self, X: Any, plan: LaggedRows) -> Any:
         return tokens_of_rows(X, plan.given, len(plan.rows))
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> Any:
-        own: dict[str, Any] = {"delayed": delayed, "predicting": predicting, "regions": regions}
-
+    def _learn_many(self, batch: RowsToLearn) -> Any:
         def learn(rows: Any, y: Any, keys: Any) -> Any:
-            return self._inner._learn_many(rows, y, w, keys, **own)
+            return self._inner._learn_many(batch._replace(X=rows, y=y, keys=keys))
 
         with self._turn():
-            if self._are_pending(keys):
-                return self._learn_each(X, targets.read(y), w, keys, predicting, regions)
-            return self._learn_rows(learn, X, y, keys)
+            if self._are_pending(batch.keys):
+                return self._learn_each(batch._replace(y=targets.read(batch.y)))
+            return self._learn_rows(learn, batch.X, batch.y, batch.keys)
 
     def _learn_rows(
         self, learn: Callable[[Any, Any, Any], Any], X: Any, y: Any, keys: Any, w: Any = None
@@ -314,19 +305,14 @@ class LaggedModel(OfferedIntervals):
         """Whether any of some keys is that of a row that waits for its label."""
         return keys is not None and not self._pending.keys().isdisjoint(keys.tolist())
 
-    def _learn_each(
-        self, X: Any, y: targets.Targets, w: Any, keys: Any, *arrays: Any
-    ) -> FloatArray:
-        """Learn rows of which some are past already, one by one; arrays as for `_learn_many`."""
+    def _learn_each(self, batch: RowsToLearn) -> FloatArray:
+        """Learn rows of which some are past already, one by one."""
+        X, y, w, keys, _, predicting, regions = batch
         weights = validation.weights(w, len(y.values)).tolist()
         rows = rows_of(self._encoded(X))
-        if len(rows) != len(weights) or len(keys) != len(weights):
-            raise ValueError(
-                f"X has {len(rows)} rows, y {len(weights)} values and there are {len(keys)} ids: "
-                "the lengths must agree"
-            )
-        predicting, regions = arrays
-        before, known = array_for(predicting, y.values.shape), rows_learned(self._model)
+        validation.check_labels(len(rows), len(weights))
+        validation.check_ids(keys, len(weights))
+        before, known = batch.found(y.values.shape), rows_learned(self._model)
 
         def learn(done: int) -> None:
             for place, x in enumerate(rows[done:], done):
@@ -401,28 +387,7 @@ class LaggedModel(OfferedIntervals):
     # -- looking inside ---------------------------------------------------------------------------
 
     parameters = passed_on("The arguments that make an empty model like the one inside.")
-    n_leaves = passed_on("The number of leaves of the model.")
     targets = passed_on("The names of several targets, in their order.")
-
-    def merge(self, other: Any, *more: Any) -> NoReturn:
-        """Raise ValueError: lags of two streams cannot be merged."""
-        raise ValueError(
-            "models with lags cannot be merged: each has its own past; merge the models inside, "
-            "and put the lags of one of them around the result"
-        )
-
-    def of_target(self, target: Label) -> NoReturn:
-        """Raise ValueError: a model of one target has no lags of the other targets.
-
-        Parameters
-        ----------
-        target : str or int
-            Its name.
-        """
-        raise ValueError(
-            f"target = {validation.shown(target)}: a model with lags has no model of one target, which "
-            "would not know those of others; .model.of_target reads rows that have their lags"
-        )
 
     @property
     def features(self) -> list[Label]:

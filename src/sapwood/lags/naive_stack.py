@@ -4,22 +4,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.corrector._pending import PendingPredictions
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
-from sapwood.hybrid import _stack
 from sapwood.lags import _forecasts
 from sapwood.lags._forecasts import MEMBERS
 from sapwood.lags.values import all_seconds, numbers_of, seconds_of
-from sapwood.model import State, from_bytes
-from sapwood.row_methods import array_for
-from sapwood.rows import frames
+from sapwood.model import State
 from sapwood.rows.calendar import Calendar
 from sapwood.rows.encoder import is_rows
 from sapwood.schema import Rule
-from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
+from sapwood.stages.one_target import (
+    LabelledRows,
+    OneTargetStage,
+    check_entries,
+    checked_model,
+    checked_numbers,
+)
+from sapwood.stages.rows import GivenRow, GivenRows
 from sapwood.stages.stage import rows_learned
 from sapwood.validation import Label
 
@@ -27,7 +31,7 @@ __all__ = ["NaiveStack"]
 
 FloatArray = NDArray[np.float64]
 KeyArray = NDArray[np.uint64]
-INNER, STATE, OLDER_PENDING = "model", "state", "pending"
+STATE, OLDER_PENDING = "state", "pending"
 MOST_PENDING = 2**17  # predictions that wait for their labels; the oldest go first
 MOST_LAGS = 200  # of the linear forecasts; each label costs the square of it
 RECORD = 1 + len(MEMBERS) + 1
@@ -84,6 +88,7 @@ class NaiveStack(OneTargetStage):
 
     kind: ClassVar[str] = "NaiveStack"
     format: ClassVar[int] = 3
+    _one = "naive forecasts are stacked for one alone"
 
     def __init__(
         self,
@@ -98,7 +103,7 @@ class NaiveStack(OneTargetStage):
         level: Label | None = None,
     ) -> None:
         super().__init__()
-        self._model = checked_model(model, "the stack")
+        self._model = checked_model(model, "the stack", is_new=False)
         given = [seasonal] if isinstance(seasonal, str | int) else list(seasonal)
         self._seasonal, *others = map(validation.feature_name, given)
         self._last = None if last is None else validation.feature_name(last)
@@ -147,27 +152,19 @@ class NaiveStack(OneTargetStage):
 
     # -- predictions ------------------------------------------------------------------------------
 
-    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
-        x = self._encoded_one(x)
-        with self._turn():
-            found, region = self._model._place_one(x, key, record)
-            inputs, units, _ = self._in_units(self._inputs_one(x))
-            members, results = self._combined(inputs, np.array([found]), units)
-            if record and key:
-                self._keep(np.array([key], np.uint64), members, results)
-            return float(results[0]), region
+    def _predicted(self, rows: Any, record: bool) -> tuple[FloatArray, Any]:
+        found, regions = rows.place(self._model, record)
+        inputs, units, _ = self._in_units(self._inputs_of(rows, len(found)))
+        members, results = self._combined(inputs, np.asarray(found, np.float64), units)
+        if record and rows.ids is not None:
+            self._keep(rows.ids, members, results)
+        return results, regions
 
-    def _place_many(
-        self, X: Any, keys: Any = None, record: bool = True
-    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
-        X = frames.lasting(self._encoded(X))
-        with self._turn():
-            found, regions = self._model._place_many(X, keys, record)
-            inputs, units, _ = self._in_units(self._inputs(X, len(found)))
-            members, results = self._combined(inputs, np.asarray(found, np.float64), units)
-            if record and keys is not None:
-                self._keep(keys, members, results)
-            return results, regions
+    def _inputs_of(self, rows: GivenRow | GivenRows, count: int) -> FloatArray:
+        """Return what the simple forecasts need of a row, or of rows."""
+        if isinstance(rows, GivenRow):
+            return self._inputs_one(rows.x)
+        return self._inputs(rows.X, count)
 
     def _inputs_one(self, x: Mapping[Any, Any]) -> FloatArray:
         """Return what the simple forecasts need of a row."""
@@ -219,70 +216,21 @@ class NaiveStack(OneTargetStage):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        label, weight = validation.number(y, "y"), validation.number(w, "w")
-        x = self._encoded_one(x)
-        with self._turn():
-            own = np.array([self._model._place_one(x, key, False)[0]])
-            self._learn_all(
-                lambda: self._model._learn_row(x, label, weight, key),
-                *(self._inputs_one(x), own, (np.array([label]), np.array([weight]))),
-                np.array([key], np.uint64) if key else None,
-                found=np.empty(1),
-            )
-
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: Any = None,
-    ) -> FloatArray:
-        X = frames.lasting(self._encoded(X))
-        labels = labels_of(y, "naive forecasts are stacked for one alone")
-        weights = np.ascontiguousarray(validation.weights(w, len(labels)))
-        before = np.empty(len(labels))
-        with self._turn():
-            return self._learn_all(
-                lambda: self._model._learn_into(
-                    X, labels, weights, before, regions, keys=keys, delayed=delayed
-                ),
-                *(self._inputs(X, len(labels)), before, (labels, weights)),
-                keys if delayed else None,
-                found=array_for(predicting, labels.shape),
-            )
-
-    def _learn_all(
-        self,
-        learn: Any,
-        inputs: FloatArray,
-        own: FloatArray,
-        labels: tuple[FloatArray, FloatArray],
-        keys: KeyArray | None,
-        *,
-        found: FloatArray,
-    ) -> FloatArray:
-        """Let the model learn, and the simple forecasts after it: all of them, or none.
-
-        `own`, the predictions of the model, may be filled by `learn`. `found` gets those of the
-        stack.
-        """
-        y, w = labels
+    def _learn(self, batch: LabelledRows) -> None:
+        rows, y, w, found, regions, delayed = batch
+        own, inputs = np.empty(len(y)), self._inputs_of(rows, len(y))
         inputs, units, sizes = self._in_units(inputs, y)
-        rows = rows_learned(self._model) or 0.0
+        before = rows_learned(self._model) or 0.0
         known, pending = self._state, self._pending
+        keys = rows.ids if delayed else None
         records, taken = np.full((len(y), RECORD), np.nan), np.zeros(1, np.uint8)
         results, has_time = np.empty(len(y)), self._rule is not None
 
         def finish() -> None:
             if keys is not None and pending.count:
-                _stack.take(pending, keys, rows, records, taken)
+                pending.take_into(keys, before, records, taken)
             issued = ~np.isnan(records[:, 0])
-            delays = np.where(issued, rows + np.arange(len(y)) - records[:, 0], 0.0)
+            delays = np.where(issued, before + np.arange(len(y)) - records[:, 0], 0.0)
             members = np.empty((len(y), len(MEMBERS)))
             members[issued] = _inside(records[:, 1:-1].T, units).T[issued]
             results[issued] = _inside(records[:, -1], units)[issued]
@@ -299,61 +247,45 @@ class NaiveStack(OneTargetStage):
             found[:] = np.where(issued, records[:, -1], _outside(results, units))
             self._state = learned
 
+        def learn() -> None:
+            rows.learn_into(self._model, y, w, own, regions, delayed=delayed)
+
         self._both(learn, finish, lambda: self._state is known)
-        return found
 
     # -- looking inside ---------------------------------------------------------------------------
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the model inside, and of the simple forecasts."""
-        with self._turn():
-            return int(self._model.nbytes) + self._state.nbytes + self._pending.nbytes
+    def _own_bytes(self) -> int:
+        return int(self._state.nbytes) + self._pending.nbytes
 
     def __repr__(self) -> str:
         return f"<NaiveStack({self._model!r}, {self._seasonal!r}, {self._last!r})>"
 
     # -- files ------------------------------------------------------------------------------------
 
-    def to_state(self) -> State:
-        """Return all that the model is, the simple forecasts, and the pending predictions."""
-        with self._turn():
-            arrays: dict[str, NDArray[Any]] = {
-                INNER: np.frombuffer(self._model.to_bytes(), np.uint8),
-                STATE: self._state.copy(),
-                **pending_arrays(self._pending),
-            }
-            header = {
-                "seasonal": [self._linear[place] for place in self._seasons] or self._seasonal,
-                "last": self._last,
-                "linear": list(self._linear),
-                "time": self._time,
-                "day_off": self._day_off,
-                **({"timezone": self._calendar.timezone} if self._calendar else {}),
-                **({} if self._level is None else {"level": self._linear[self._level]}),
-            }
-            return State(header, arrays)
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header = {
+            "seasonal": [self._linear[place] for place in self._seasons] or self._seasonal,
+            "last": self._last,
+            "linear": list(self._linear),
+            "time": self._time,
+            "day_off": self._day_off,
+            **({"timezone": self._calendar.timezone} if self._calendar else {}),
+            **({} if self._level is None else {"level": self._linear[self._level]}),
+        }
+        return header, {STATE: self._state.copy(), **pending_arrays(self._pending)}
 
     @classmethod
-    def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
+    def _restored_around(cls, models: list[Any], state: State, format: int) -> Self:
         header, arrays = state
         names = {"seasonal", "last", *(() if format <= OLD_FORMAT else NEWER)}
-        expected = {INNER, STATE, *(PENDING if format > 1 else (OLDER_PENDING,))}
-        given = header.keys() - ({"timezone", "level"} if format > OLD_FORMAT else set())
-        if given != names or arrays.keys() != expected:
-            raise ValueError("its parts are not those of a stack with naive forecasts")
+        optional = {"timezone", "level"} if format > OLD_FORMAT else set()
+        pending = PENDING if format > 1 else (OLDER_PENDING,)
+        check_entries(state, names | (header.keys() & optional), {STATE, *pending})
         if not isinstance(header.get("linear", []), list):
             raise ValueError("the features of its linear forecasts are no list")
-        made = cls(from_bytes(arrays[INNER].tobytes(), "the stacked model"), **header)
+        made = cls(models[0], **header)
         if format > OLD_FORMAT:
-            made._state = _checked(np.array(arrays[STATE]), made._state.shape)
+            made._state = _checked(arrays[STATE], made._state.shape)
             restore_pending(made._pending, arrays, rows_learned(made._model) or 0.0)
         return made
 
@@ -373,11 +305,10 @@ NEWER = ("linear", "time", "day_off")
 
 def _checked(state: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:
     """Return the state of simple forecasts, if it can be one."""
-    if state.dtype != np.float64 or state.shape != shape:
-        raise ValueError("the sums of errors are not as they were saved")
+    state = checked_numbers(state, shape, "the sums of errors")
     shares = state[_forecasts.FIRST_SHARE :][: len(MEMBERS)]
     is_whole = (shares >= 0).all() and (abs(shares.sum() - 1.0) < 1e-6 or not shares.any())
-    if not (np.isfinite(state).all() and (state[:3] >= 0).all() and is_whole):
+    if not ((state[:3] >= 0).all() and is_whole):
         raise ValueError("the sums of errors cannot be")
     return state
 

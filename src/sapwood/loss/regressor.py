@@ -1,26 +1,30 @@
 """A model that minimises a loss by its first and second derivatives."""
 
 import math
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.loss.losses import LOSSES, Loss, NamedLoss
-from sapwood.model import State, from_bytes
+from sapwood.model import State
 from sapwood.regressor import Regressor
-from sapwood.row_methods import array_for
-from sapwood.rows import frames
-from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
-from sapwood.stages.rows import rows_of
-from sapwood.stages.stage import Stage, passed_on, rows_learned
+from sapwood.stages.one_target import (
+    LabelledRows,
+    OneTargetStage,
+    check_entries,
+    checked_model,
+    checked_numbers,
+)
+from sapwood.stages.rows import GivenRow, rows_of
+from sapwood.stages.stage import passed_on, rows_learned
 
 __all__ = ["LossRegressor"]
 
 FloatArray = NDArray[np.float64]
 
-MODEL, SUMS, NUMBERS = "model", "sums", "numbers"
+SUMS, NUMBERS = "sums", "numbers"
 LIGHTEST, HEAVIEST = 0.01, 100.0  # that a row counts for, where the mean is 1
 KEPT = 0.999  # of the mean loss, a row later
 
@@ -92,12 +96,14 @@ class LossRegressor(OneTargetStage):
 
     kind: ClassVar[str] = "LossRegressor"
     format: ClassVar[int] = 1
+    _one = "a loss is for one; use a model for each"
 
     def __init__(
         self, model: Any, loss: Literal["poisson", "huber", "winsorized"] | Loss = "poisson"
     ) -> None:
         super().__init__()
-        self._held = Held(_checked_model(model), _checked_loss(loss), Sums())
+        inner = checked_model(model, "the model with the loss")
+        self._held = Held(inner, _checked_loss(loss), Sums())
 
     @property
     def model(self) -> Any:
@@ -118,87 +124,61 @@ class LossRegressor(OneTargetStage):
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
-        x = self._encoded_one(x)
-        with self._turn():
-            held = self._held
-            raw, region = held.model._place_one(x, key, record)
-            return _predicted(held, raw), region
+    def _predicted(self, rows: Any, record: bool) -> tuple[FloatArray, Any]:
+        held = self._held
+        raw, regions = rows.place(held.model, record)
+        if not rows_learned(held.model):
+            return np.zeros(len(raw)), regions
+        return np.array([float(held.loss.inverse(each)) for each in raw.tolist()]), regions
 
-    def _place_many(
-        self, X: Any, keys: Any = None, record: bool = True
-    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
-        X = frames.lasting(self._encoded(X))
-        with self._turn():
-            held = self._held
-            raw, regions = held.model._place_many(X, keys, record)
-            return np.array([_predicted(held, each) for each in raw.tolist()]), regions
+    def _learn(self, batch: LabelledRows) -> None:
+        rows, y, w, found, regions, delayed = batch
+        if isinstance(rows, GivenRow):
+            self._learn_given(rows, float(y[0]), float(w[0]))
+            return
+        given = rows_of(rows.X, self.model.features)
+        validation.check_labels(len(given), len(y))
+        held = self._held
+        model, newton = held.model.copy(), Newton(held.loss, held.sums)
+        keys = [0] * len(given) if rows.ids is None else rows.ids.tolist()
+        known, record = rows_learned(model) or 0.0, not delayed
+        labelled = zip(given, y.tolist(), w.tolist(), keys, strict=True)
+        for place, (x, label, weight, key) in enumerate(labelled):
+            raw, region = model._place_one(x, key, record)
+            found[place] = newton.loss.inverse(raw) if known else 0.0
+            if regions is not None:
+                regions[place] = region
+            model._learn_row(x, *newton.step(label, raw, weight, known), key)
+            known += 1.0
+        self._held = Held(model, newton.loss, newton.sums)
 
-    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        label, weight = validation.number(y, "y"), validation.number(w, "w")
-        self._check_labels([label])
-        x = self._encoded_one(x)
-        with self._turn():
-            held = self._held
-            raw = held.model._place_one(x, key, False)[0]
-            loss = _copied(held.loss)
-            rows = rows_learned(held.model)
-            own, share, sums = _step(loss, held.sums, label, raw, weight, rows=rows)
+    def _learn_given(self, row: GivenRow, y: float, w: float) -> None:
+        """Learn one row without a copy of the model."""
+        held = self._held
+        raw = held.model._place_one(row.x, row.key, False)[0]
+        newton = Newton(held.loss, held.sums)
+        own, share = newton.step(y, raw, w, rows_learned(held.model))
 
-            def finish() -> None:
-                self._held = Held(held.model, loss, sums)
+        def finish() -> None:
+            self._held = Held(held.model, newton.loss, newton.sums)
 
-            self._both(
-                lambda: held.model._learn_row(x, own, share, key),
-                finish,
-                lambda: self._held is held,
-            )
+        self._both(
+            lambda: held.model._learn_row(row.x, own, share, row.key),
+            finish,
+            lambda: self._held is held,
+        )
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: Any = None,
-    ) -> FloatArray:
-        labels = labels_of(y, "a loss is for one; use a model for each").tolist()
-        self._check_labels(labels)
-        weights = validation.weights(w, len(labels)).tolist()
-        rows = rows_of(self._encoded(frames.lasting(X)), self.model.features)
-        if len(rows) != len(labels):
-            raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
-        found = array_for(predicting, (len(labels),))
-        with self._turn():
-            model, loss, sums = self._held.copy()
-            tokens = [0] * len(rows) if keys is None else np.asarray(keys).tolist()
-            each = zip(rows, labels, weights, tokens, strict=True)
-            for place, (x, label, weight, key) in enumerate(each):
-                raw, region = model._place_one(x, key, not delayed)
-                known = rows_learned(model)
-                found[place] = loss.inverse(raw) if known else 0.0
-                if regions is not None:
-                    regions[place] = region
-                own, share, sums = _step(loss, sums, label, raw, weight, rows=known)
-                model._learn_row(x, own, share, key)
-            self._held = Held(model, loss, sums)
-        return found
-
-    def _check_labels(self, labels: list[float]) -> None:
-        """Raise ValueError if a label has no loss."""
+    def _check_labels(self, y: FloatArray) -> None:
         loss = self._held.loss
-        for place, y in enumerate(labels):
+        for place, label in enumerate(y.tolist()):
             problem: str | None = None
-            if not math.isfinite(y):
+            if not math.isfinite(label):
                 problem = "a finite number is expected"
             elif isinstance(loss, NamedLoss):
-                problem = loss.problem(y)
+                problem = loss.problem(label)
             if problem is not None:
                 raise ValueError(
-                    f"y = {y:g} at position {place}: {problem}; drop the row, or use the model "
+                    f"y = {label:g} at position {place}: {problem}; drop the row, or use the model "
                     "without this loss"
                 )
 
@@ -206,11 +186,8 @@ class LossRegressor(OneTargetStage):
 
     to_rules = passed_on("Return one rule for each leaf; their numbers are of the raw value.")
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the model inside, and of sums."""
-        with self._turn():
-            return int(self._held.model.nbytes) + 8 * len(Sums._fields)
+    def _own_bytes(self) -> int:
+        return 8 * len(Sums._fields)
 
     def __repr__(self) -> str:
         return f"<LossRegressor({self.model!r}, {self.loss!r})>"
@@ -224,104 +201,101 @@ class LossRegressor(OneTargetStage):
 
     def copy(self) -> Self:
         """Return an independent copy; a loss of your own is shared."""
-        made = type(self).__new__(type(self))
-        Stage.__init__(made)
         with self._turn():
+            made = self._made()
             made._held = self._held.copy()
-        return made
+            return made
 
-    def to_state(self) -> State:
-        """Return all that the model is.
-
-        Raises
-        ------
-        ValueError
-            If the loss has no name.
-        """
-        with self._turn():
-            held = self._held
-            if not isinstance(held.loss, NamedLoss):
-                raise ValueError(
-                    f"loss = {validation.shown(held.loss)}: files hold no code, so a model with a "
-                    "loss of your own cannot be saved; save the model inside (.model), load it, and "
-                    "apply loss.inverse to its predictions"
-                )
-            arrays: dict[str, NDArray[Any]] = {
-                MODEL: np.frombuffer(held.model.to_bytes(), np.uint8),
-                SUMS: np.array(held.sums, np.float64),
-                NUMBERS: np.array(held.loss.to_numbers(), np.float64),
-            }
-            return State({"loss": held.loss.name}, arrays)
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        _, loss, sums = self._held
+        if not isinstance(loss, NamedLoss):
+            raise ValueError(
+                f"loss = {validation.shown(loss)}: files hold no code, so a model with a loss of your "
+                "own cannot be saved; save the model inside (.model), load it, and apply "
+                "loss.inverse to its predictions"
+            )
+        numbers = np.array(loss.to_numbers(), np.float64)
+        return {"loss": loss.name}, {SUMS: np.array(sums, np.float64), NUMBERS: numbers}
 
     @classmethod
-    def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
-        header, arrays = state
-        if header.keys() != {"loss"} or header["loss"] not in LOSSES:
-            raise ValueError("its header has other entries than it should")
-        if arrays.keys() != {MODEL, SUMS, NUMBERS}:
-            raise ValueError("its arrays are not those of a model with a loss")
-        model = from_bytes(arrays[MODEL].tobytes(), "the model with a loss")
-        if not isinstance(model, Regressor) or model.targets:
-            raise ValueError("the model inside is none of one target")
-        sums, numbers = arrays[SUMS], arrays[NUMBERS]
-        if sums.dtype != np.float64 or sums.shape != (len(Sums._fields),):
-            raise ValueError("the sums of losses are not as they were saved")
-        if not np.isfinite(sums).all() or (sums[:3] < 0.0).any() or numbers.dtype != np.float64:
-            raise ValueError("the sums of losses cannot be")
-        loss = LOSSES[header["loss"]].from_numbers(numbers.reshape(-1).tolist())
-        made = cls.__new__(cls)
-        Stage.__init__(made)
-        made._held = Held(model, loss, Sums(*sums.tolist()))
+    def _restored_around(cls, models: list[Any], state: State, format: int) -> Self:
+        check_entries(state, {"loss"}, {SUMS, NUMBERS})
+        sums = checked_numbers(state.arrays[SUMS], (len(Sums._fields),), "the sums of losses")
+        numbers, name = state.arrays[NUMBERS], state.header["loss"]
+        if name not in LOSSES or (sums[:3] < 0.0).any() or numbers.dtype != np.float64:
+            raise ValueError("the loss, or its sums, cannot be")
+        made = cls._made()
+        loss = LOSSES[name].from_numbers(numbers.reshape(-1).tolist())
+        made._held = Held(models[0], loss, Sums(*sums.tolist()))
         return made
 
 
-def _step(
-    loss: Any, sums: Sums, y: float, raw: float, w: float, *, rows: float | None
-) -> tuple[float, float, Sums]:
-    """Return how a row is learned: as which label of which weight, and the sums afterwards.
+class Newton:
+    """Newton's steps of rows: as which label of which weight each is learned.
 
     Parameters
     ----------
     loss : Loss
-        Learns from the row, if it is a named one.
+        Learns from the rows, if it is a named one.
     sums : Sums
         What is known of derivatives and losses.
-    y, raw, w : float
-        The label, the raw prediction, and the weight of the row.
-    rows : float, optional
-        The number of rows learned.
-
-    Raises
-    ------
-    ValueError
-        If a derivative is not finite, or the second one not above 0.
     """
-    if not rows:  # there is no raw prediction yet
-        raw = label = _finite(loss.link(y), "link", y, raw)
-        share = 1.0
-    else:
-        gradient = _finite(loss.gradient(y, raw), "gradient", y, raw)
-        hessian = _finite(loss.hessian(y, raw), "hessian", y, raw)
+
+    def __init__(self, loss: Any, sums: Sums) -> None:
+        self.loss = _copied(loss)
+        self._update = self.loss.update if isinstance(loss, NamedLoss) else None
+        self._weight, self._hessian, self._loss_weight, self._loss = sums
+
+    @property
+    def sums(self) -> Sums:
+        """What is known of derivatives and losses after the rows."""
+        return Sums(self._weight, self._hessian, self._loss_weight, self._loss)
+
+    def step(self, y: float, raw: float, w: float, rows: float | None) -> tuple[float, float]:
+        """Return the label and the weight of a row, and learn from it.
+
+        Parameters
+        ----------
+        y, raw, w : float
+            The label, the raw prediction, and the weight of the row.
+        rows : float, optional
+            The number of rows learned.
+
+        Raises
+        ------
+        ValueError
+            If a derivative is not finite, or the second one not above 0.
+        """
+        loss, share = self.loss, 1.0
+        if not rows:  # there is no raw prediction yet
+            raw = label = _finite(loss.link(y), "link", y, raw)
+        else:
+            gradient, hessian = float(loss.gradient(y, raw)), float(loss.hessian(y, raw))
+            label = raw - gradient / hessian if hessian > 0.0 else math.nan
+            value = float(loss.value(y, raw)) if math.isfinite(label) else math.nan
+            if not (math.isfinite(value) and hessian < math.inf):
+                self._reject(y, raw)
+            self._weight += w
+            self._hessian += w * hessian
+            self._loss_weight = KEPT * self._loss_weight + w
+            self._loss = KEPT * self._loss + w * value
+            share = hessian * self._weight / self._hessian
+        if self._update is not None:
+            self._update(y, raw, rows or 0.0)
+        return label, w * min(max(share, LIGHTEST), HEAVIEST)
+
+    def _reject(self, y: float, raw: float) -> NoReturn:
+        """Raise ValueError: the loss has no step at a label and a raw prediction."""
+        gradient = _finite(self.loss.gradient(y, raw), "gradient", y, raw)
+        hessian = _finite(self.loss.hessian(y, raw), "hessian", y, raw)
         if not hessian > 0.0:
             raise ValueError(
                 f"hessian = {hessian:g} at y = {y:g}, raw = {raw:g}: it must be above 0; return an "
                 "upper bound of the second derivative instead"
             )
-        label = _finite(raw - gradient / hessian, "raw - gradient / hessian", y, raw)
-        value = _finite(loss.value(y, raw), "value", y, raw)
-        weight, squares = sums.weight + w, sums.hessian + w * hessian
-        sums = Sums(weight, squares, KEPT * sums.loss_weight + w, KEPT * sums.loss + w * value)
-        share = hessian * weight / squares
-    if isinstance(loss, NamedLoss):
-        loss.update(y, raw, rows or 0.0)
-    return label, w * min(max(share, LIGHTEST), HEAVIEST), sums
+        _finite(raw - gradient / hessian, "raw - gradient / hessian", y, raw)
+        _finite(self.loss.value(y, raw), "value", y, raw)
+        raise ValueError(f"the loss is another one each time it is computed at y = {y:g}")
 
 
 def _finite(value: Any, name: str, y: float, raw: float) -> float:
@@ -337,18 +311,6 @@ def _finite(value: Any, name: str, y: float, raw: float) -> float:
 def _copied(loss: Any) -> Any:
     """Return an independent copy of a named loss; one of the caller's own is shared."""
     return loss.copy() if isinstance(loss, NamedLoss) else loss
-
-
-def _predicted(held: Held, raw: float) -> float:
-    """Return the prediction of y; 0 before the first row."""
-    return float(held.loss.inverse(raw)) if rows_learned(held.model) else 0.0
-
-
-def _checked_model(model: Any) -> Regressor:
-    found = checked_model(model, "the model with the loss")
-    if rows_learned(found):
-        raise ValueError("the model has learned y itself: give the loss to a new one")
-    return found
 
 
 def _checked_loss(loss: Any) -> Any:

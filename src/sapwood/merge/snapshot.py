@@ -69,7 +69,8 @@ def check_mergeable(tree: Any) -> None:
     """
     if type(tree) is not HoeffdingTreeRegressor:
         raise MergeError(
-            f"deltas are of a HoeffdingTreeRegressor, and this is {type(tree).__name__}"
+            f"deltas are of a HoeffdingTreeRegressor, and this is {type(tree).__name__}: let workers "
+            "train a tree or a forest, or train this model without workers"
         )
     kernel = tree._kernel
     rows = kernel.rows

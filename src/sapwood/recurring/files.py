@@ -18,13 +18,14 @@ from sapwood.recurring.pool import (
     fresh_detector,
 )
 from sapwood.regressor import Regressor
+from sapwood.stages.one_target import check_entries
 
 __all__ = ["checked_rules", "restored", "state_of"]
 
 Arrays = dict[str, NDArray[Any]]
 
 HEADER = {"pool", "max_bytes", "rows", "events", "names", "retired", "tried", "looks"}
-MODEL, RETIRED, TRIED, OLD = "model", "retired {}", "tried {}", "at the alert"
+RETIRED, TRIED, OLD = "retired {}", "tried {}", "at the alert"
 DETECTOR, RECENT, SUMS, SQUARE = "detector", "recent", "sums", "square"
 EVENT = {"event", "rows", "pool"}
 MOST = 32
@@ -47,10 +48,9 @@ def checked_rules(pool: Any, max_bytes: Any) -> Rules:
 
 
 def state_of(held: Held, rules: Rules) -> State:
-    """Return all that is held, and the bounds of the pool."""
+    """Return all that is held but for the model in use, and the bounds of the pool."""
     trial = held.trial
     arrays: Arrays = {
-        MODEL: _bytes(held.model.to_bytes()),
         DETECTOR: _bytes(held.detector.to_bytes()),
         RECENT: held.recent[: 2 + len(held.candidates), : held.filled].copy(),
     }
@@ -79,8 +79,10 @@ def _bytes(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8)
 
 
-def restored(state: State) -> tuple[Held, Rules]:
-    """Return what is held, and the bounds of the pool; nothing of a file is trusted.
+def restored(model: Any, state: State) -> tuple[Held, Rules]:
+    """Return what is held with a model in use, and the bounds of the pool.
+
+    Nothing of a file is trusted.
 
     Raises
     ------
@@ -88,7 +90,7 @@ def restored(state: State) -> tuple[Held, Rules]:
         If there is anything wrong with it.
     """
     header, arrays = state
-    _check(header.keys() == HEADER, "its header has other entries than it should")
+    check_entries(state, HEADER, arrays)
     rules = checked_rules(header["pool"], header["max_bytes"])
     rows = validation.whole(header["rows"], "rows", 0, MOST_ROWS)
     count = validation.whole(header["retired"], "retired", 0, rules.most)
@@ -96,7 +98,6 @@ def restored(state: State) -> tuple[Held, Rules]:
     _check(isinstance(tried, list) and all(type(each) is bool for each in tried), "tried is wrong")
     _check(len(tried) == (0 if looks is None else count), "other models are tried than retired")
     _check_arrays(arrays, count, tried, looks)
-    model = _model(arrays[MODEL])
     pool = tuple(arrays[RETIRED.format(place)].tobytes() for place in range(count))
     _check(rules.within(pool) == pool, "its pool is too large")
     for place in range(count):
@@ -119,7 +120,7 @@ def restored(state: State) -> tuple[Held, Rules]:
 
 
 def _check_arrays(arrays: Arrays, count: int, tried: list[bool], looks: Any) -> None:
-    names = {MODEL, DETECTOR, RECENT, *(RETIRED.format(place) for place in range(count))}
+    names = {DETECTOR, RECENT, *(RETIRED.format(place) for place in range(count))}
     if looks is not None:
         validation.whole(looks, "looks", 0, TRIAL_LOOKS - 1)
         names |= {TRIED.format(place) for place, has in enumerate(tried) if has}
@@ -127,12 +128,12 @@ def _check_arrays(arrays: Arrays, count: int, tried: list[bool], looks: Any) -> 
     _check(arrays.keys() == names, "its arrays are not those of a model with a pool")
 
 
-def _model(data: NDArray[Any], like: Any = None) -> Any:
+def _model(data: NDArray[Any], like: Any) -> Any:
     """Return a model of a file, of the same class as another one."""
     found = from_bytes(data.tobytes(), "the model with a pool")
     good = isinstance(found, Regressor) and not (found.several_targets and found.targets)
     _check(good, "a model inside is none of one target")
-    _check(like is None or type(found) is type(like), "its models are of several kinds")
+    _check(type(found) is type(like), "its models are of several kinds")
     return found
 
 

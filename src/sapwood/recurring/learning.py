@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sapwood.hybrid.members import ManyRows, OneRow
 from sapwood.recurring.pool import LOOK, Held, looked
 from sapwood.regressor import Regressor
-from sapwood.rows.targets import Targets
+from sapwood.stages.one_target import LabelledRows
 from sapwood.stages.stage import rows_learned
 
 if TYPE_CHECKING:
@@ -30,31 +30,13 @@ class Learning:
     ----------
     stage : RecurringRegressor
         What learns.
-    rows : OneRow or ManyRows
+    batch : LabelledRows
         The rows.
-    y, w : array of float
-        Labels and weights.
-    delayed : bool
-        Whether the rows were predicted before.
-    found : array of float, optional
-        Gets what is predicted just before each row.
-    regions : array of int, optional
-        Gets the regions of rows.
     """
 
-    def __init__(
-        self,
-        stage: "RecurringRegressor",
-        rows: OneRow | ManyRows,
-        y: FloatArray,
-        w: FloatArray,
-        *,
-        delayed: bool = True,
-        found: FloatArray | None = None,
-        regions: Any = None,
-    ) -> None:
-        self._stage, self._rows, self._y, self._w = stage, rows, y, w
-        self._delayed, self._found, self._regions = delayed, found, regions
+    def __init__(self, stage: "RecurringRegressor", batch: LabelledRows) -> None:
+        self._stage, self._batch = stage, batch
+        self._rows: OneRow | ManyRows = batch.rows
         self._begin: Held = stage._held
 
     @property
@@ -80,12 +62,11 @@ class Learning:
         """Return what is held after some rows."""
         span = slice(held.filled, held.filled + part.stop - part.start)
         recent, rows = held.recent, self._rows.part(part.start, part.stop)
-        recent[0, span] = self._y[part]
+        recent[0, span] = self._batch.y[part]
         if rows_learned(held.model) == held.learned:
             recent[1, span] = np.nan
             self._learn(held.model, rows, part, recent[1, span])
-        if self._found is not None:
-            self._found[part] = recent[1, span]
+        self._batch.found[part] = recent[1, span]
         made = held._replace(
             learned=rows_learned(held.model), rows=held.rows + part.stop - part.start
         )
@@ -96,13 +77,9 @@ class Learning:
 
     def _learn(self, model: Any, rows: Any, part: slice, out: FloatArray) -> None:
         """Let the model in use learn some rows; `out` gets what it predicts just before each."""
-        y, w = self._y[part], self._w[part]
-        if isinstance(rows, OneRow):
-            targets = Targets(None, y[:, np.newaxis])
-            rows.learn_into(model, targets, w, out[:, np.newaxis], delayed=self._delayed)
-            return
-        regions = None if self._regions is None else self._regions[part]
-        model._learn_into(rows.columns, y, w, out, regions, keys=rows.ids, delayed=self._delayed)
+        _, y, w, _, regions, delayed = self._batch
+        own = None if regions is None else regions[part]
+        rows.learn_into(model, y[part], w[part], out, own, delayed=delayed)
 
     def _tried(
         self, held: Held, rows: Any, part: slice, span: slice
@@ -112,6 +89,7 @@ class Learning:
         if trial is None:
             return ()
         X = [rows.x] if isinstance(rows, OneRow) else rows.columns
+        y, w = self._batch.y[part], self._batch.w[part]
         kept: list[Regressor | None] = []
         for place, (model, learned) in enumerate(zip(trial.candidates, trial.learned, strict=True)):
             found: Regressor | None = model
@@ -119,7 +97,7 @@ class Learning:
                 out = held.recent[2 + place, span]
                 out[:] = np.nan
                 try:
-                    model._learn_into(X, self._y[part], self._w[part], out, delayed=True)
+                    model._learn_into(X, y, w, out, delayed=True)
                 except REJECTED:
                     held.recent[2 + place] = np.nan
                     found = None

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.hybrid.members import ManyRows, OneRow, many_rows
@@ -11,10 +11,8 @@ from sapwood.model import State
 from sapwood.recurring import files
 from sapwood.recurring.learning import Learning
 from sapwood.recurring.pool import Event, Held
-from sapwood.row_methods import array_for
-from sapwood.rows.targets import Targets
-from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
-from sapwood.stages.stage import Stage
+from sapwood.row_methods import RowsToLearn
+from sapwood.stages.one_target import LabelledRows, OneTargetStage, checked_model
 from sapwood.tree._kernel import refuse_row
 from sapwood.validation import Label
 
@@ -23,7 +21,6 @@ __all__ = ["RecurringRegressor"]
 FloatArray = NDArray[np.float64]
 
 USUAL_BYTES = 128 << 20
-ONE = "RecurringRegressor predicts one target; use a model for each"
 
 
 class RecurringRegressor(OneTargetStage):
@@ -71,12 +68,13 @@ class RecurringRegressor(OneTargetStage):
 
     kind: ClassVar[str] = "RecurringRegressor"
     format: ClassVar[int] = 1
+    _one = "RecurringRegressor predicts one target; use a model for each"
 
     def __init__(self, model: Any, pool: int = 4, max_bytes: int = USUAL_BYTES) -> None:
         super().__init__()
-        found = checked_model(model, "the model with a pool")
+        found = checked_model(model, "the model with a pool", is_new=False)
         if found.several_targets and found.targets:
-            raise ValueError(f"the model has several targets: {ONE}")
+            raise ValueError(f"the model has several targets: {self._one}")
         self._rules = files.checked_rules(pool, max_bytes)
         self._held = Held.of(found, self._rules)
 
@@ -121,56 +119,22 @@ class RecurringRegressor(OneTargetStage):
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
-        x = self._encoded_one(x)
-        with self._turn():
-            found: tuple[float, int] = self._held.model._place_one(x, key, record)
-            return found
+    def _row(self, x: Any, key: int) -> Any:
+        return OneRow(x, key)
 
-    def _place_many(
-        self, X: Any, keys: Any = None, record: bool = True
-    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
-        encoded = self._encoded(X)
-        with self._turn():
-            rows = many_rows(encoded, keys, self._held.features)
-            found: tuple[FloatArray, NDArray[np.int32] | None]
-            found = self._held.model._place_many(rows.columns, keys, record)
-            return found
+    def _rows(self, X: Any, keys: Any) -> Any:
+        return many_rows(X, keys, self._held.features)
 
-    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        label, weight = validation.number(y, "y"), validation.number(w, "w")
-        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
-        with self._turn():
-            self._learn(Learning(self, row, np.array([label]), np.array([weight])))
-
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: Any = None,
-    ) -> FloatArray:
-        labels = labels_of(y, ONE)
-        weights = np.ascontiguousarray(validation.weights(w, len(labels)))
-        encoded = self._encoded(X)
-        with self._turn():
-            rows = many_rows(encoded, keys, self._held.features)
-            validation.check_labels(rows.count, len(labels))
-            found = array_for(predicting, labels.shape)
-            learning = Learning(
-                self, rows, labels, weights, delayed=delayed, found=found, regions=regions
-            )
-            if not learning.is_short:
-                self._check(rows, labels, weights)
-            self._learn(learning)
+    def _predicted(self, rows: Any, record: bool) -> tuple[FloatArray, Any]:
+        found: tuple[FloatArray, Any] = rows.place(self._held.model, record)
         return found
 
-    def _learn(self, learning: Learning) -> None:
+    def _learn(self, batch: LabelledRows) -> None:
         """Learn rows; if that is interrupted, the next call finishes it, unless it had not begun."""
+        validation.check_labels(batch.rows.count, len(batch.y))
+        learning = Learning(self, batch)
+        if not learning.is_short:
+            self._check(batch.rows, batch.y, batch.w)
         self._turns.unfinished = learning.finish, learning.is_due
         try:
             learning.finish()
@@ -187,44 +151,28 @@ class RecurringRegressor(OneTargetStage):
             refuse_row(y[bad], w[bad], bad)
         plan = rows.plan(model._reader, True)
         if len(plan.starts(model._is_limited)) > 1 and not model._has_room(plan, (), w):
-            model.copy()._learn_many(
-                rows.columns, Targets(None, y), w, None, delayed=True, predicting=False
-            )
+            model.copy()._learn_many(RowsToLearn(rows.columns, y, w, predicting=False))
 
     # -- looking inside ---------------------------------------------------------------------------
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the model in use, of retired models, and of copies that are being tried."""
-        with self._turn():
-            held = self._held
-            models = sum(each.nbytes for each in (held.model, *held.candidates) if each is not None)
-            saved = sum(map(len, held.pool))
-            if held.trial is not None:
-                saved += len(held.trial.retired) + held.trial.sums.nbytes
-            return int(models) + saved + held.recent.nbytes + held.detector.nbytes
+    def _own_bytes(self) -> int:
+        held = self._held
+        models = sum(each.nbytes for each in held.candidates if each is not None)
+        saved = sum(map(len, held.pool))
+        if held.trial is not None:
+            saved += len(held.trial.retired) + held.trial.sums.nbytes
+        return int(models) + saved + held.recent.nbytes + held.detector.nbytes
 
     def __repr__(self) -> str:
         return f"<RecurringRegressor({self.model!r}, pool={self.pool}): {self.retired} retired>"
 
     # -- files ------------------------------------------------------------------------------------
 
-    def to_state(self) -> State:
-        """Return all that the stage is: the model in use, retired models, and a trial."""
-        with self._turn():
-            return files.state_of(self._held, self._rules)
+    def _own_state(self) -> State:
+        return files.state_of(self._held, self._rules)
 
     @classmethod
-    def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
-        held, rules = files.restored(state)
-        made = cls.__new__(cls)
-        Stage.__init__(made)
-        made._held, made._rules = held, rules
+    def _restored_around(cls, models: list[Any], state: State, format: int) -> Self:
+        made = cls._made()
+        made._held, made._rules = files.restored(models[0], state)
         return made

@@ -4,21 +4,19 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.hybrid.members import ManyRows, OneRow, StreamRows, many_rows
-from sapwood.model import State, from_bytes
-from sapwood.regressor import Regressor
-from sapwood.row_methods import array_for, whole_batch
+from sapwood.hybrid.members import ManyRows, OneRow, many_rows
+from sapwood.model import State
+from sapwood.row_methods import whole_batch
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.column import CATEGORY
 from sapwood.rows.encoded import marked_like
 from sapwood.rows.features import Features
-from sapwood.rows.targets import Targets
 from sapwood.screening import files
 from sapwood.screening.evidence import FIRST, Evidence, fresh
-from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
+from sapwood.stages.one_target import LabelledRows, OneTargetStage, checked_model
 from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.tree._kernel import refuse_row
 from sapwood.validation import Label
@@ -28,7 +26,7 @@ __all__ = ["ScreenedRegressor"]
 
 FloatArray = NDArray[np.float64]
 
-MODEL, MOST_FEATURES = "model", 4_000
+MOST_FEATURES = 4_000
 
 
 class Held(NamedTuple):
@@ -80,11 +78,10 @@ class ScreenedRegressor(OneTargetStage):
 
     kind: ClassVar[str] = "ScreenedRegressor"
     format: ClassVar[int] = 1
+    _one = "features are screened for one; use a model for each"
 
     def __init__(self, model: Any, *, features: int = 64) -> None:
         inner = checked_model(model, "the model of screened features")
-        if rows_learned(inner):
-            raise ValueError("the model has learned y itself: give a new one")
         super().__init__()
         self._model: Any = inner
         self._most = validation.whole(features, "features", 1, MOST_FEATURES)
@@ -111,79 +108,34 @@ class ScreenedRegressor(OneTargetStage):
             others = [n for n in names if n not in held.hidden and n not in {*chosen}]
             return chosen + others
 
-    # -- predictions ------------------------------------------------------------------------------
+    # -- learning and predicting ------------------------------------------------------------------
 
-    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
-        row = OneRow(self._encoded_one(x))
-        with self._turn():
-            if record and not key and self._held.evidence.rows:
-                key = int(row.keys()[0])
-            found: tuple[float, int]
-            found = self._model._place_one(_without(row, self._held.hidden).x, key, record)
-            return found
+    def _row(self, x: Any, key: int) -> Any:
+        return OneRow(x, key)
 
-    def _place_many(
-        self, X: Any, keys: Any = None, record: bool = True
-    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
-        encoded = self._encoded(X)
-        with self._turn():
-            rows = many_rows(encoded, keys, self.features)
-            if record and keys is None and self._held.evidence.rows:
-                keys = rows.keys()
-            found: tuple[FloatArray, NDArray[np.int32] | None]
-            inner = _without(rows, self._held.hidden)
-            found = self._model._place_many(inner.columns, keys, record)
-            return found
+    def _rows(self, X: Any, keys: Any) -> Any:
+        return many_rows(X, keys, self.features)
 
-    # -- learning ---------------------------------------------------------------------------------
-
-    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        label, weight = validation.number(y, "y"), validation.number(w, "w")
-        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
-        with self._turn():
-            self._learn(row, np.array([label]), np.array([weight]), np.empty(1))
-
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: Any = None,
-    ) -> FloatArray:
-        labels = labels_of(y, "features are screened for one; use a model for each")
-        weights = np.ascontiguousarray(validation.weights(w, len(labels)))
-        encoded = self._encoded(X)
-        found = array_for(predicting, labels.shape)
-        with self._turn():
-            rows = many_rows(encoded, keys, self.features)
-            self._learn(rows, labels, weights, found, regions, delayed=delayed)
+    def _predicted(self, rows: Any, record: bool) -> tuple[FloatArray, Any]:
+        if record and rows.ids is None and self._held.evidence.rows:
+            rows.ids = rows.keys()
+        found: tuple[FloatArray, Any] = _without(rows, self._held.hidden).place(self._model, record)
         return found
 
-    def _learn(
-        self,
-        rows: StreamRows,
-        y: FloatArray,
-        w: FloatArray,
-        found: FloatArray,
-        regions: Any = None,
-        *,
-        delayed: bool = True,
-    ) -> None:
+    def _learn(self, batch: LabelledRows) -> None:
         """Learn rows in parts, after each of which features may be chosen; all rows, or none."""
+        rows, y, w, *_ = batch
         plan = rows.plan(self._reader, True)
         validation.check_labels(rows.count, len(y))
         if (bad := self._model._kernel.check(y, w)) >= 0:
             refuse_row(y[bad], w[bad], bad)
         before, first = self._features.names, self._held.evidence.rows
         known, matrix = plan.known(), plan.matrix
-        if delayed and rows.ids is None and rows.count:
-            rows.ids = rows.keys()
+        if batch.delayed and rows.ids is None and rows.count:
+            keys = rows.keys()
             if not first:
-                rows.ids[:1] = 0  # no prediction waits for the first label of all
+                keys[:1] = 0  # no prediction waits for the first label of all
+            rows.ids = keys
 
         splits = {*rows.first_rows(), *_first_strings(known, matrix)} if first < FIRST else {}
 
@@ -195,10 +147,12 @@ class ScreenedRegressor(OneTargetStage):
                 own = slice(start, stop)
                 part = rows.part(start, stop)
                 width = len({*before, *part.names()})  # features of later rows come after
-                X = np.ascontiguousarray(matrix[own, :width])
-                some = None if regions is None else regions[own]
+                some = None if batch.regions is None else batch.regions[own]
+                found = batch.found[own]
                 self._learn_part(
-                    part, X, known, (y[own], w[own]), found[own], regions=some, delayed=delayed
+                    batch._replace(rows=part, y=y[own], w=w[own], found=found, regions=some),
+                    np.ascontiguousarray(matrix[own, :width]),
+                    known,
                 )
                 start = stop
 
@@ -208,20 +162,11 @@ class ScreenedRegressor(OneTargetStage):
 
         whole_batch(learn, rows_done)
 
-    def _learn_part(
-        self,
-        rows: StreamRows,
-        X: FloatArray,
-        known: Any,
-        labelled: tuple[FloatArray, FloatArray],
-        found: FloatArray,
-        *,
-        regions: Any,
-        delayed: bool,
-    ) -> None:
-        """Learn rows between which nothing is chosen; `found` gets what is predicted before each."""
+    def _learn_part(self, batch: LabelledRows, X: FloatArray, known: Any) -> None:
+        """Learn rows between which nothing is chosen."""
+        rows, y, w, found, regions, delayed = batch
         held, done = self._held, np.zeros(1, np.uint8)
-        hidden, (y, w) = held.hidden, labelled
+        hidden = held.hidden
         if held.evidence.rows < FIRST:
             numbers = {known.names[place] for place in self._numbers(known, X)}
             if len(numbers) > self._most:  # those that the model has learned already stay
@@ -229,13 +174,7 @@ class ScreenedRegressor(OneTargetStage):
         inner = _without(rows, hidden)
 
         def learn() -> None:
-            if isinstance(inner, ManyRows):
-                self._model._learn_into(
-                    inner.columns, y, w, found, regions, keys=inner.ids, delayed=delayed
-                )
-            else:
-                targets = Targets(None, y[:, np.newaxis])
-                inner.learn_into(self._model, targets, w, found[:, np.newaxis], delayed=delayed)
+            inner.learn_into(self._model, y, w, found, regions, delayed=delayed)
 
         def finish() -> None:
             tracks, scores = held.evidence.scored(y, np.ascontiguousarray(found))
@@ -265,11 +204,8 @@ class ScreenedRegressor(OneTargetStage):
 
     to_rules = passed_on("Return one rule for each leaf of the model inside.")
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the model inside, and of the evidence of features."""
-        with self._turn():
-            return int(self._model.nbytes) + self._held.evidence.nbytes + self._features.nbytes
+    def _own_bytes(self) -> int:
+        return self._held.evidence.nbytes + self._features.nbytes
 
     def __repr__(self) -> str:
         used = len(self._features.names) - len(self._held.hidden)
@@ -277,36 +213,24 @@ class ScreenedRegressor(OneTargetStage):
 
     # -- files ------------------------------------------------------------------------------------
 
-    def to_state(self) -> State:
-        """Return all that the model is."""
-        with self._turn():
-            header, arrays = files.state_of(self._held.evidence)
-            header |= {
-                "features": self._most,
-                "schema": self._features.to_header(),
-                "hidden": [name for name in self._features.names if name in self._held.hidden],
-            }
-            return State(header, {MODEL: np.frombuffer(self._model.to_bytes(), np.uint8), **arrays})
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        header, arrays = files.state_of(self._held.evidence)
+        header |= {
+            "features": self._most,
+            "schema": self._features.to_header(),
+            "hidden": [name for name in self._features.names if name in self._held.hidden],
+        }
+        return header, arrays
 
     @classmethod
-    def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
-        header, arrays = dict(state.header), dict(state.arrays)
+    def _restored_around(cls, models: list[Any], state: State, format: int) -> Self:
+        header, (model,) = dict(state.header), models
         most, schema, hidden = (header.pop(name) for name in ("features", "schema", "hidden"))
-        model = from_bytes(arrays.pop(MODEL).tobytes(), "the model of screened features")
-        if not isinstance(model, Regressor) or model.targets:
-            raise ValueError("the model inside is none of one target")
         made = cls(type(model)(**model.parameters), features=most)
         made._model, made._features = model, Features.from_header(schema)
         made._reader = RowReader(made._features)
         names = made._features.names
-        evidence = files.restored(header, arrays, len(names), made._most)
+        evidence = files.restored(header, state.arrays, len(names), made._most)
         if evidence.rows != rows_learned(model):
             raise ValueError("its evidence and the model inside have learned different rows")
         if not isinstance(hidden, list) or not {*hidden} <= {*names}:
@@ -334,4 +258,4 @@ def _without(rows: Any, hidden: Iterable[Label]) -> Any:
     own = {name: value for name, value in given.items() if name not in hidden}
     own[CONSTANT] = 0.0 if is_one else np.zeros(rows.count)
     own = marked_like(given, own)
-    return OneRow(own, rows.ids) if is_one else ManyRows(own, rows.count, rows.ids)
+    return OneRow(own, rows.key) if is_one else ManyRows(own, rows.count, rows.ids)

@@ -1,21 +1,18 @@
 """A model of sparse rows: a linear model of all names, and any model of a few of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.model import State, from_bytes
-from sapwood.regressor import Regressor
-from sapwood.row_methods import array_for
-from sapwood.rows import frames
+from sapwood.model import State
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.sparse._rows import SparseRows, key_of_name
 from sapwood.sparse._weights import LEAST_BYTES, SparseWeights
-from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
-from sapwood.stages.rows import rows_of
+from sapwood.stages.one_target import LabelledRows, OneTargetStage, check_entries, checked_model
+from sapwood.stages.rows import GivenRow, GivenRows, rows_of
 from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.validation import Label
 
@@ -25,7 +22,7 @@ FloatArray = NDArray[np.float64]
 
 LINEAR = "linear prediction"
 """The name of the feature of the model inside that is the linear prediction."""
-MODEL, WANTED, TABLE = "model", "wanted", ("places", "keys", "weights", "sums")
+WANTED, TABLE = "wanted", ("places", "keys", "weights", "sums")
 MOST_FEATURES = 1000
 USUAL_BYTES = 16 << 20
 
@@ -103,6 +100,7 @@ class SparseRegressor(OneTargetStage):
 
     kind: ClassVar[str] = "SparseRegressor"
     format: ClassVar[int] = 1
+    _one = "sparse rows have one; use a model for each"
 
     def __init__(
         self,
@@ -114,8 +112,6 @@ class SparseRegressor(OneTargetStage):
         max_bytes: int = USUAL_BYTES,
     ) -> None:
         inner = checked_model(model, "the model of sparse rows")
-        if rows_learned(inner):
-            raise ValueError("the model has learned rows itself: give a new one")
         if absent not in ("zero", "missing"):
             raise ValueError(
                 f"absent = {validation.shown(absent)}: 'zero' or 'missing' is expected"
@@ -153,122 +149,59 @@ class SparseRegressor(OneTargetStage):
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
-        x = self._encoded_one(x)
-        read = self._read([x])
-        with self._turn():
-            if not self._weights.rows:
-                return self._model._place_one({}, key, record)
-            key = (key or read.token(0)) if record else 0
-            linear, found = np.empty(1), np.empty(1)
-            self._weights.predict(read, linear)
-            row = self._inner_row(self._chosen.names, x, linear[0])
-            prediction, region = self._model._place_one(row, key, record)
-            self._weights.combine(np.array([prediction]), linear, found)
-            return float(found[0]), region
+    def _encoded(self, X: Any) -> Any:
+        return X if hasattr(X, "tocsr") else super()._encoded(X)
 
-    def _place_many(
-        self, X: Any, keys: Any = None, record: bool = True
-    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
-        rows = self._rows(X)
-        read = self._read(rows)
-        with self._turn():
-            own = self._tokens(read) if keys is None and record and self._weights.rows else keys
-            linear, found = np.empty(len(rows)), np.empty(len(rows))
-            self._weights.predict(read, linear)
-            inner = self._inner_rows(self._chosen.names, (), rows, linear)
-            predictions, regions = self._model._place_many(inner, own, record)
-            self._weights.combine(np.ascontiguousarray(predictions), linear, found)
-            return found, regions
+    def _rows(self, X: Any, keys: Any) -> Any:
+        """Return rows as dicts; those of a matrix of SciPy have the numbers of columns as names."""
+        if not hasattr(X, "tocsr"):
+            return GivenRows(rows_of(X), keys)
+        matrix = X.tocsr()
+        columns, values = matrix.indices.tolist(), matrix.data.astype(float).tolist()
+        parts = map(slice, matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist())
+        rows = [dict(zip(columns[part], values[part], strict=True)) for part in parts]
+        return GivenRows(rows, keys)
 
-    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        label, weight = validation.number(y, "y"), validation.number(w, "w")
-        x = self._encoded_one(x)
-        read = self._read([x])
-        inner = np.empty(1)
+    def _read(self, rows: GivenRow | GivenRows) -> tuple[list[Any], SparseRows]:
+        """Return rows as dicts, and as terms."""
+        given = [rows.x] if isinstance(rows, GivenRow) else rows.X
+        return given, SparseRows(given, self._absent == "zero")
 
-        def learn(linear: FloatArray, arrivals: Sequence[Arrival]) -> None:
-            names = self._chosen.names
-            row = {} if not rows_learned(self._model) else self._inner_row(names, x, linear[0])
-            inner[0] = self._model._place_one(row, 0, False)[0]
-            if not row or arrivals:
-                row = self._inner_rows(names, arrivals, [x], linear)[0]
-            self._model._learn_row(row, label, weight, own)
+    def _predicted(self, rows: Any, record: bool) -> tuple[FloatArray, Any]:
+        given, read = self._read(rows)
+        linear, found = np.empty(len(given)), np.empty(len(given))
+        self._weights.predict(read, linear)
+        if rows.ids is None and record and self._weights.rows:
+            rows.ids = self._tokens(read)
+        predictions, regions = self._inner(rows, (), linear).place(self._model, record)
+        self._weights.combine(np.ascontiguousarray(predictions), linear, found)
+        return found, regions
 
-        with self._turn():
-            own = key or int(self._tokens(read)[0])
-            labelled = np.array([label]), np.array([weight])
-            self._learn_all([x], read, labelled, inner, learn, found=np.empty(1))
-
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: Any = None,
-    ) -> FloatArray:
-        rows = self._rows(X)
-        labels = np.ascontiguousarray(labels_of(y, "sparse rows have one; use a model for each"))
-        weights = np.ascontiguousarray(validation.weights(w, len(labels)))
-        if len(rows) != len(labels):
-            raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
-        read = self._read(rows)
-        inner, found = np.empty(len(rows)), array_for(predicting, labels.shape)
-
-        def learn(linear: FloatArray, arrivals: Sequence[Arrival]) -> None:
-            batch = self._inner_rows(self._chosen.names, arrivals, rows, linear)
-            self._model._learn_into(
-                batch, labels, weights, inner, regions, keys=own, delayed=delayed
-            )
-
-        with self._turn():
-            own = self._tokens(read) if keys is None else keys
-            if rows:
-                self._learn_all(rows, read, (labels, weights), inner, learn, found=found)
-        return found
-
-    def _learn_all(
-        self,
-        rows: list[Any],
-        read: SparseRows,
-        labelled: tuple[FloatArray, FloatArray],
-        inner: FloatArray,
-        learn: Callable[[FloatArray, Sequence[Arrival]], None],
-        *,
-        found: FloatArray,
-    ) -> None:
-        """Let the weights learn rows, and then the model inside, or neither of them.
-
-        Parameters
-        ----------
-        rows, read, labelled
-            The rows, as dicts and as terms, and their labels and weights.
-        inner : array
-            Gets from `learn` what the model inside predicts just before each row.
-        learn : callable
-            Lets the model inside learn, given linear predictions and the names that come.
-        found : array
-            Gets what both predict just before each row.
-        """
+    def _learn(self, batch: LabelledRows) -> None:
+        """Let the weights learn rows, and then the model inside, or neither of them."""
+        rows, y, w, found, regions, delayed = batch
+        given, read = self._read(rows)
+        validation.check_labels(len(given), len(y))
+        if not given:
+            return
+        if rows.ids is None:
+            rows.ids = self._tokens(read)
         weights, turn, known = self._weights, self._turns, rows_learned(self._model)
-        linear, chosen = np.empty(len(rows)), self._chosen
+        inner, linear, chosen = np.empty(len(y)), np.empty(len(y)), self._chosen
 
         def settle() -> None:
             if rows_learned(self._model) == known:
                 weights.undo()
             else:
                 self._chosen = chosen
-                weights.commit(inner, linear, *labelled, found)
+                weights.commit(inner, linear, y, w, found)
 
         turn.unfinished = settle, lambda: weights.is_open
         try:
             weights.begin(read)
-            arrivals, chosen = self._learn_weights(rows, read, labelled, linear)
-            learn(linear, arrivals)
+            arrivals, chosen = self._learn_weights(given, read, (y, w), linear)
+            own = self._inner(rows, arrivals, linear)
+            own.learn_into(self._model, y, w, inner, regions, delayed=delayed)
         except Exception:
             turn.settle()
             raise
@@ -303,18 +236,6 @@ class SparseRegressor(OneTargetStage):
             start = stop
         return arrivals, Chosen(names, wanted)
 
-    def _rows(self, X: Any, names: Sequence[Label] = ()) -> list[Any]:
-        """Return rows as dicts; those of a matrix of SciPy have the numbers of columns as names."""
-        if not hasattr(X, "tocsr"):
-            return rows_of(self._encoded(frames.lasting(X)), names)
-        matrix = X.tocsr()
-        columns, values = matrix.indices.tolist(), matrix.data.astype(float).tolist()
-        parts = map(slice, matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist())
-        return [dict(zip(columns[part], values[part], strict=True)) for part in parts]
-
-    def _read(self, rows: list[Any]) -> SparseRows:
-        return SparseRows(rows, self._absent == "zero")
-
     def _tokens(self, read: SparseRows) -> NDArray[np.uint64]:
         """Return by what rows without ids are known; before a row was learned by none."""
         tokens = read.all_tokens()
@@ -328,23 +249,33 @@ class SparseRegressor(OneTargetStage):
         row.update({name: x.get(name, absent) for name, absent in names.items()})
         return EncodedRow(row) if type(x) is EncodedRow else row
 
+    def _inner(
+        self, rows: GivenRow | GivenRows, arrivals: Sequence[Arrival], linear: FloatArray
+    ) -> GivenRow | GivenRows:
+        """Return rows of the model inside, some of which bring it further names.
+
+        The first row of all has no linear prediction.
+        """
+        names = self._chosen.names
+        if isinstance(rows, GivenRow):
+            return GivenRow(self._inner_rows(names, arrivals, [rows.x], linear)[0], rows.key)
+        if not arrivals and rows_learned(self._model) and rows.X:
+            columns: dict[Label, Any] = {LINEAR: linear}
+            for name, absent in names.items():
+                columns[name] = [x.get(name, absent) for x in rows.X]
+            kind = EncodedColumns if type(rows.X[0]) is EncodedRow else dict
+            return GivenRows(kind(columns), rows.ids)
+        return GivenRows(self._inner_rows(names, arrivals, rows.X, linear), rows.ids)
+
     def _inner_rows(
         self,
         names: Mapping[Label, Any],
         arrivals: Sequence[Arrival],
         rows: list[Any],
         linear: FloatArray,
-    ) -> Any:
-        """Return rows of the model inside, some of which bring it further names.
-
-        The first row of all has no linear prediction.
-        """
+    ) -> list[Any]:
+        """Return rows of the model inside as dicts."""
         is_first = not rows_learned(self._model)
-        if not arrivals and not is_first and rows:
-            columns: dict[Label, Any] = {LINEAR: linear}
-            for name, absent in names.items():
-                columns[name] = [x.get(name, absent) for x in rows]
-            return EncodedColumns(columns) if type(rows[0]) is EncodedRow else columns
         found, now, coming = [], dict(names), list(reversed(arrivals))
         for place, x in enumerate(rows):
             while coming and coming[-1].row == place:
@@ -358,56 +289,34 @@ class SparseRegressor(OneTargetStage):
 
     to_rules = passed_on("Return one rule for each leaf of the model inside.")
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the model inside, and of the weights."""
-        with self._turn():
-            return int(self._model.nbytes) + self._weights.nbytes
+    def _own_bytes(self) -> int:
+        return self._weights.nbytes
 
     def __repr__(self) -> str:
         return f"<SparseRegressor({self._model!r}): {self._weights.names} names>"
 
     # -- files ------------------------------------------------------------------------------------
 
-    def to_state(self) -> State:
-        """Return all that the model is."""
-        with self._turn():
-            count, *table = self._weights.state()
-            names = self._chosen.names
-            header = {
-                "features": self._most,
-                "absent": self._absent,
-                "always": list(self._always),
-                "max_bytes": self._max_bytes,
-                "slots": count,
-                "names": [[name, absent is not None] for name, absent in names.items()],
-            }
-            arrays: dict[str, NDArray[Any]] = {
-                MODEL: np.frombuffer(self._model.to_bytes(), np.uint8),
-                WANTED: np.array(sorted(self._chosen.wanted), np.uint64),
-                **dict(zip(TABLE, table, strict=True)),
-            }
-            return State(header, arrays)
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        count, *table = self._weights.state()
+        names = self._chosen.names
+        header = {
+            "features": self._most,
+            "absent": self._absent,
+            "always": list(self._always),
+            "max_bytes": self._max_bytes,
+            "slots": count,
+            "names": [[name, absent is not None] for name, absent in names.items()],
+        }
+        wanted = np.array(sorted(self._chosen.wanted), np.uint64)
+        return header, {WANTED: wanted, **dict(zip(TABLE, table, strict=True))}
 
     @classmethod
-    def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
-        header, arrays = state
-        if header.keys() != {"features", "absent", "always", "max_bytes", "slots", "names"}:
-            raise ValueError("its header has other entries than it should")
-        if arrays.keys() != {MODEL, WANTED, *TABLE}:
-            raise ValueError("its arrays are not those of a model of sparse rows")
-        own = {name: header[name] for name in ("features", "absent", "always", "max_bytes")}
-        model = from_bytes(arrays[MODEL].tobytes(), "the model of sparse rows")
-        if not isinstance(model, Regressor) or model.targets:
-            raise ValueError("the model inside is none of one target")
-        made = cls(type(model)(**model.parameters), **own)
+    def _restored_around(cls, models: list[Any], state: State, format: int) -> Self:
+        (model,), (header, arrays) = models, state
+        own = ("features", "absent", "always", "max_bytes")
+        check_entries(state, {*own, "slots", "names"}, {WANTED, *TABLE})
+        made = cls(type(model)(**model.parameters), **{name: header[name] for name in own})
         made._model = model
         made._weights.restore(header["slots"], *(arrays[name] for name in TABLE))
         if made._weights.rows != rows_learned(model):

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood.model import can_be_saved
-from sapwood.row_methods import RowMethods, array_for
+from sapwood.row_methods import RowMethods, RowsToLearn
 from sapwood.rows import frames, targets
 from sapwood.rows.encoder import columns_of_rows, is_rows
 
@@ -55,7 +55,7 @@ class AnyModel:
     --------
     >>> from sapwood.evaluate.baselines import LastValue
     >>> last = AnyModel(LastValue())
-    >>> last._learn_many([[0.0], [0.0]], np.array([3.0, 5.0]), None, None)
+    >>> last._learn_many(RowsToLearn([[0.0], [0.0]], np.array([3.0, 5.0])))
     array([0., 3.])
     >>> last._place_one({0: 0.0})
     (5.0, -1)
@@ -101,21 +101,12 @@ class AnyModel:
             more = {"sample_weight" if name == "w" else name: own for name, own in more.items()}
             self._model.partial_fit(_matrix(X), np.array([y]), **more)
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool = False,
-        predicting: bool | FloatArray = True,
-        regions: Any = None,
-    ) -> FloatArray:
+    def _learn_many(self, batch: RowsToLearn) -> FloatArray:
         """Learn rows; return what was predicted just before each."""
+        X, y, w, *_ = batch
         names, values = targets.read(y)
         weights = None if w is None or (np.asarray(w) == 1.0).all() else np.asarray(w)
-        found = array_for(predicting, values.shape)
+        found = batch.found(values.shape)
         if self._in_batches:
             labels = dict(zip(names, values.T, strict=True)) if names else values
             more = {} if weights is None else {"w": weights}
@@ -126,19 +117,7 @@ class AnyModel:
             self._learn_row(x, float(values[place]), 1.0 if weights is None else weights[place], 0)
         return found
 
-    def _learn_into(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        predictions: FloatArray,
-        regions: Any = None,
-        *,
-        keys: Any = None,
-        delayed: bool = True,
-    ) -> None:
-        """Learn rows; the array gets the predictions of just before each row."""
-        self._learn_many(X, y, w, keys, predicting=predictions)
+    _learn_into = RowMethods._learn_into
 
     def _predict_batch(self, X: Any) -> FloatArray:
         if self._way == 1:

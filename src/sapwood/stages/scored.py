@@ -2,9 +2,9 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, NoReturn, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,8 @@ from sapwood import validation
 from sapwood.corrector._pending import PendingPredictions, key_of_row
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.corrector.tokens import EMPTY, RowTokens, tokens_of_rows
-from sapwood.hybrid import _stack
-from sapwood.model import Model, State, can_be_saved, from_bytes, is_all_or_nothing
-from sapwood.row_methods import array_for
+from sapwood.model import Model, State, from_bytes
+from sapwood.row_methods import RowsToLearn
 from sapwood.rows import frames, targets
 from sapwood.rows.encoder import is_rows
 from sapwood.rows.targets import Targets
@@ -23,7 +22,8 @@ from sapwood.stages.any_model import bytes_of, hooks_of
 from sapwood.stages.intervals import OfferedIntervals
 from sapwood.stages.labels import checked_labels, named, plain_of, row_of
 from sapwood.stages.order import check_order
-from sapwood.stages.stage import passed_on, rows_learned
+from sapwood.stages.rows import GivenRow, GivenRows
+from sapwood.stages.stage import rows_learned
 from sapwood.streams.memory import columns_of
 from sapwood.tree._kernel import LARGEST_Y
 from sapwood.validation import Label
@@ -43,8 +43,8 @@ class LabelledBatch(NamedTuple):
 
     Parameters
     ----------
-    columns : callable
-        Returns the features as columns by name.
+    rows : GivenRow or GivenRows
+        The rows.
     members, y : arrays of float, shape (rows, targets)
         What the model inside predicts just before each row, and the labels, NaN where one is
         missing.
@@ -56,7 +56,7 @@ class LabelledBatch(NamedTuple):
         Whether rows are predicted just before they are learned.
     """
 
-    columns: Callable[[], dict[Label, Any]]
+    rows: GivenRow | GivenRows
     members: FloatArray
     y: FloatArray
     w: FloatArray
@@ -82,6 +82,13 @@ class ScoredStage(OfferedIntervals):
 
     kind: ClassVar[str]
     _takes_tokens = True
+    _cannot_merge = (
+        "models of such a stage cannot be merged, as what it has learned is about the errors of "
+        "each; merge the models inside (.model), and put a stage around the result"
+    )
+    _of_target = (
+        "such a stage has no model of one target; take it from the model inside (.model.of_target)"
+    )
     _note: ClassVar[int]  # doubles that are noted of a target of a prediction
     _held: Held
 
@@ -99,6 +106,26 @@ class ScoredStage(OfferedIntervals):
     def _issued(self, own: Any, members: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what is issued given predictions of the model inside, and what is noted of it."""
 
+    def _issued_one(self, own: Any, member: float) -> tuple[float, Sequence[float]]:
+        """Return what is issued given a prediction of one target, and what is noted of it."""
+        issued, notes = self._issued(own, np.array([[member]]))
+        return float(issued[0, 0]), notes[0].tolist()
+
+    def _learned_one(
+        self,
+        own: Any,
+        row: GivenRow,
+        member: float,
+        *,
+        y: float,
+        w: float,
+        note: FloatArray | None,
+    ) -> Any:
+        """Return another state, given the label of a row of one target."""
+        notes = None if note is None else note[np.newaxis]
+        labels = np.array([[y]]), np.array([w]), notes
+        return self._learned(own, LabelledBatch(row, np.array([[member]]), *labels, False))[0]
+
     @abstractmethod
     def _learned(self, own: Any, batch: LabelledBatch) -> tuple[Any, FloatArray]:
         """Return another state, and what would have been issued just before each row."""
@@ -115,19 +142,6 @@ class ScoredStage(OfferedIntervals):
         """The model inside."""
         return self._model
 
-    @property
-    def several_targets(self) -> bool:
-        """Whether the model can learn several targets."""
-        return bool(getattr(self.model, "several_targets", False))
-
-    @property
-    def targets(self) -> list[Label]:
-        """The names of several targets, in their order; none if there is one, or none yet."""
-        return list(self.model.targets) if self.several_targets else []
-
-    def _names(self) -> tuple[Label, ...]:
-        return tuple(self.targets)
-
     # -- predictions ------------------------------------------------------------------------------
 
     def _ask(
@@ -143,7 +157,7 @@ class ScoredStage(OfferedIntervals):
 
     def _inward(self, key: int) -> int:
         """Return a key for the model inside; before its first row, it has none for rows alone."""
-        return key if rows_learned(self._model) or key >> 63 else 0
+        return key if self._held.labels or key >> 63 or rows_learned(self._model) else 0
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
         x = self._encoded_one(x)
@@ -154,19 +168,23 @@ class ScoredStage(OfferedIntervals):
 
     def _issue(self, found: Any, key: int) -> Any:
         """Return what is issued given a prediction of the model inside; keep it under a key."""
+        if type(found) is float and self._held.targets == 1:
+            own, note = self._issued_one(self._held.own, found)
+            if key:
+                self._held.pending.put_key(key, np.array((self._held.labels, *note)))
+            return own
         members = row_of(found, self._held.targets)
         if members.shape[1] != self._held.targets:
             self._held = self._begun()
         issued, notes = self._issued(self._held.own, members)
         if key:
             self._keep(np.array([key], np.uint64), notes)
-        names = self._names() if isinstance(found, dict) else ()
-        return named(names, issued[0].tolist())
+        return named(self._names() if isinstance(found, dict) else (), issued[0].tolist())
 
     def _keep(self, keys: Any, notes: FloatArray) -> None:
         records = np.empty((len(notes), self._held.pending.width))
         records[:, 0], records[:, 1:] = self._held.labels, notes
-        self._held.pending.put_keys(np.ascontiguousarray(keys), records)
+        self._held.pending.put_keys(keys, records)
 
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
@@ -214,49 +232,60 @@ class ScoredStage(OfferedIntervals):
 
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         x = self._encoded_one(x)
+        is_plain = type(y) is type(w) is float and self._held.targets == 1
+        if is_plain and abs(y) <= LARGEST_Y and 0.0 < w <= HEAVIEST:
+            self._learn_plain(x, y, w, key)
+            return
         own, weights = self._checked(targets.read_one(y), [validation.number(w, "w")])
-        label = named(own.names or (), own.values[0].tolist())
-        with self._turn():
+        label, w = named(own.names or (), own.values[0].tolist()), float(weights[0])
+        with self._turns:
             key = key or key_of_row(x) or EMPTY
             members = row_of(self._inner._place_one(x, key, False)[0], own.values.shape[1])
             self._let_learn(
-                partial(self._inner._learn_row, x, label, float(weights[0]), key),
-                lambda: {name: [value] for name, value in x.items()},
+                partial(self._inner._learn_row, x, label, w, key),
+                GivenRow(x, key),
                 (members, own.values, weights),
                 np.array([key], np.uint64),
                 None,
             )
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: IntArray | None = None,
-    ) -> FloatArray:
-        read = targets.read(y)
-        own, weights = self._checked(read, w)
-        found = array_for(predicting, read.values.shape)
-        members = np.empty(read.values.shape)
-        is_late = delayed or predicting is False
-        X = self._encoded(frames.lasting(X))
+    def _learn_plain(self, x: Any, y: float, w: float, key: int) -> None:
+        """Learn a row of one target, as `_learn_row` does, without its cost."""
+        with self._turns:
+            key = key or key_of_row(x) or EMPTY
+            found, inner, known = self._inner._place_one(x, key, False)[0], self._inner, self._held
+            keys, taken = np.array([key], np.uint64), np.zeros(1, np.uint8)
+            notes = np.empty((1, known.pending.width))
+            notes[0, 0] = -1.0
+
+            def finish() -> None:
+                targets, labels, pending, own = known
+                if pending.count:
+                    pending.take_into(keys, float(labels), notes, taken)
+                note = notes[0, 1:] if notes[0, 0] >= 0.0 else None
+                own = self._learned_one(own, GivenRow(x, key), found, y=y, w=w, note=note)
+                self._held = Held(targets, labels + 1, pending, own)
+
+            learn = partial(inner._learn_row, x, y, w, key)
+            self._both(learn, finish, lambda: self._held is known)
+
+    def _learn_many(self, batch: RowsToLearn) -> FloatArray:
+        read = targets.read(batch.y)
+        own, weights = self._checked(read, batch.w)
+        found, members = batch.found(read.values.shape), np.empty(read.values.shape)
+        is_late = batch.delayed or batch.predicting is False
+        X, keys = self._encoded(frames.lasting(batch.X)), batch.keys
         with self._turn():
             keys = self._tokens(X) if is_late and keys is None else keys
             learn = partial(
                 self._inner._learn_into,
-                *(X, plain_of(own), weights, members, regions),
+                *(X, plain_of(own), weights, members, batch.regions),
                 keys=keys,
                 delayed=is_late,
             )
             labels = members.reshape(own.values.shape), own.values, weights
             into = found.reshape(own.values.shape)
-            self._let_learn(
-                learn, lambda: self._columns(X), labels, keys if is_late else None, into
-            )
+            self._let_learn(learn, GivenRows(X), labels, keys if is_late else None, into)
         return found
 
     def _learn_rows(
@@ -272,7 +301,7 @@ class ScoredStage(OfferedIntervals):
 
         with self._turn():
             labels = members, own.values, weights
-            self._let_learn(learn_all, lambda: self._columns(X), labels, None, None)
+            self._let_learn(learn_all, GivenRows(X), labels, None, None)
         return results[0]
 
     def _checked(self, y: Targets, w: ArrayLike | None) -> tuple[Targets, FloatArray]:
@@ -283,7 +312,7 @@ class ScoredStage(OfferedIntervals):
     def _let_learn(
         self,
         learn: Callable[[], Any],
-        columns: Callable[[], dict[Label, Any]],
+        rows: GivenRow | GivenRows,
         labels: tuple[FloatArray, FloatArray, FloatArray],
         keys: Any,
         found: FloatArray | None,
@@ -294,8 +323,8 @@ class ScoredStage(OfferedIntervals):
         ----------
         learn : callable
             Lets the model learn, and may fill the first array of `labels`.
-        columns : callable
-            Returns the features.
+        rows : GivenRow or GivenRows
+            The rows.
         labels : tuple of arrays
             Predictions of the model just before each row, labels, and weights.
         keys : array of uint64, optional
@@ -305,19 +334,20 @@ class ScoredStage(OfferedIntervals):
         """
         known, taken = self._held, np.zeros(1, np.uint8)
         members, y, w = labels
-        notes = np.full((len(y), known.pending.width), np.nan)
+        notes = np.empty((len(y), known.pending.width))
+        notes.fill(np.nan)
 
         def finish() -> None:
             held = known if known.targets == y.shape[1] else self._begun()
             if keys is not None and known.pending.count and held is known:
                 keys_, labels_ = np.ascontiguousarray(keys), float(known.labels)
-                _stack.take(known.pending, keys_, labels_, notes, taken)
+                known.pending.take_into(keys_, labels_, notes, taken)
             then = notes[:, 1:] if taken[0] else None
-            batch = LabelledBatch(columns, members, y, w, then, keys is None)
+            batch = LabelledBatch(rows, members, y, w, then, keys is None)
             own, issued = self._learned(held.own, batch)
             if found is not None:
                 found[...] = issued
-            self._held = held._replace(labels=held.labels + len(y), own=own)
+            self._held = Held(held.targets, held.labels + len(y), held.pending, own)
 
         if len(y):
             self._both(learn, finish, lambda: self._held is known)
@@ -325,40 +355,6 @@ class ScoredStage(OfferedIntervals):
             learn()
 
     # -- looking inside, and files ----------------------------------------------------------------
-
-    features = passed_on("The names of the features, in the order of their first appearance.")
-    feature_kinds = passed_on("What each feature is, as the model reports it.")
-    n_leaves = passed_on("The number of leaves of the model.")
-
-    def merge(self, other: Any, *more: Any) -> NoReturn:
-        """Raise ValueError: a merged model has made none of the errors of its parts."""
-        raise ValueError(
-            f"models of a {self.kind} cannot be merged, as what it has learned is about the errors of "
-            f"each; merge the models inside (.model), and put a {self.kind} around the result"
-        )
-
-    def of_target(self, target: Label) -> NoReturn:
-        """Raise ValueError: the model of one target is the one inside.
-
-        Parameters
-        ----------
-        target : str or int
-            Its name.
-        """
-        raise ValueError(
-            f"target = {validation.shown(target)}: a {self.kind} has no model of one target; take it "
-            "from the model inside (.model.of_target)"
-        )
-
-    @property
-    def all_or_nothing(self) -> bool:  # type: ignore[override]
-        """Whether rows that are rejected have changed nothing, as the model promises."""
-        return is_all_or_nothing(self.model)
-
-    @property
-    def can_be_saved(self) -> bool:
-        """Whether the model inside can be saved."""
-        return can_be_saved(self.model)
 
     @property
     def nbytes(self) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from sapwood import validation
 from sapwood.model import StoredModel
-from sapwood.row_methods import RowMethods
+from sapwood.row_methods import RowMethods, RowsToLearn
 from sapwood.rows.encoder import is_rows
 from sapwood.stages._turn import Turn
 from sapwood.stages.protocol import EncodedBatch, Prediction
@@ -51,7 +51,12 @@ class passed_on:  # noqa: N801 - it is used as a function is
     def __get__(self, stage: Any, owner: type | None = None) -> Any:
         if stage is None:
             return self
-        return getattr(stage.model, self._name)
+        try:
+            return getattr(stage.model, self._name)
+        except AttributeError:
+            if hasattr(type(stage.model), self._name):
+                raise
+            raise AttributeError(_not_offered(stage, self._name)) from None
 
     def __set__(self, stage: Any, value: Any) -> None:
         if not self._settable or not hasattr(type(stage.model), self._name):
@@ -73,11 +78,15 @@ class offered:  # noqa: N801
         if stage is None:
             return self._method
         if not hasattr(stage.model, self._name):
-            raise AttributeError(
-                f"{type(stage).__name__} offers {self._name} if the model inside does, and a "
-                f"{type(stage.model).__name__} does not"
-            )
+            raise AttributeError(_not_offered(stage, self._name))
         return self._method.__get__(stage, owner)
+
+
+def _not_offered(stage: Any, name: str) -> str:
+    return (
+        f"{type(stage).__name__} offers {name} if the model inside does, and a "
+        f"{type(stage.model).__name__} does not"
+    )
 
 
 def _cannot_set(stage: Any, name: str) -> str:
@@ -186,7 +195,7 @@ class RowStage(RowMethods, Stage):
 
     def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
         """Learn the labels of a batch, found by its token."""
-        self._learn_many(batch.columns, y, w, batch.token, delayed=True, predicting=False)
+        self._learn_many(RowsToLearn(batch.columns, y, w, batch.token, predicting=False))
 
 
 def rows_learned(model: Any) -> float | None:

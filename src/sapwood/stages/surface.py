@@ -1,13 +1,16 @@
 """What a stage offers of the model inside, where it leaves that as it is."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import ArrayLike
 
+from sapwood import validation
 from sapwood.deprecation import deprecated
+from sapwood.model import can_be_saved, is_all_or_nothing
 from sapwood.row_methods import RegionMethods
 from sapwood.stages.stage import RowStage, offered, passed_on
+from sapwood.validation import Label
 
 __all__ = ["TransparentStage"]
 
@@ -17,6 +20,52 @@ class TransparentStage(RowStage):
 
     What can be read of that model, or done to it, without rows is offered here.
     """
+
+    _cannot_merge: ClassVar[str]  # why, and what to do
+    _of_target: ClassVar[str]  # why there is no model of one target, and what to do
+
+    @property
+    def several_targets(self) -> bool:
+        """Whether the model can learn several targets."""
+        return bool(getattr(self.model, "several_targets", False))
+
+    @property
+    def targets(self) -> list[Label]:
+        """The names of several targets, in their order; none if there is one, or none yet."""
+        return list(self.model.targets) if self.several_targets else []
+
+    def _names(self) -> tuple[Label, ...]:
+        return tuple(self.targets)
+
+    @property
+    def all_or_nothing(self) -> bool:  # type: ignore[override]
+        """Whether rows that are rejected have changed nothing, as the model promises."""
+        return is_all_or_nothing(self.model)
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the model inside can be saved."""
+        return can_be_saved(self.model)
+
+    def merge(self, other: Any, *more: Any) -> NoReturn:
+        """Raise ValueError: a stage has learned from its own stream and model.
+
+        Parameters
+        ----------
+        other, *more : objects
+            Whatever is to be merged.
+        """
+        raise ValueError(self._cannot_merge)
+
+    def of_target(self, target: Label) -> Any:
+        """Raise ValueError: the model of one target is the one inside.
+
+        Parameters
+        ----------
+        target : str or int
+            Its name.
+        """
+        raise ValueError(f"target = {validation.shown(target)}: {self._of_target}")
 
     predict_region_one = offered(RegionMethods.predict_region_one)
     predict_regions = offered(RegionMethods.predict_regions)
@@ -40,6 +89,9 @@ class TransparentStage(RowStage):
         return self.predict_learn_many(X, y, w, delayed=True)
 
     # Of all models.
+    features = passed_on("The names of the features, in the order of their first appearance.")
+    feature_kinds = passed_on("What each feature is, as the model reports it.")
+    n_leaves = passed_on("The number of leaves of the model.")
     summary = passed_on("The model in a few numbers.")
     feature_importances = passed_on("The share of each feature in what the model explains.")
     overall_importances = passed_on("The share of each feature over all targets.")

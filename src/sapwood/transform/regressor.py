@@ -1,19 +1,21 @@
 """A model that learns a transformed target, and predicts the target itself."""
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.model import State, from_bytes
-from sapwood.regressor import Regressor
-from sapwood.row_methods import array_for
-from sapwood.rows import frames
-from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
-from sapwood.stages.stage import Stage, passed_on, rows_learned
+from sapwood.model import State
+from sapwood.stages.one_target import (
+    LabelledRows,
+    OneTargetStage,
+    check_entries,
+    checked_model,
+    checked_numbers,
+)
+from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.transform import _transform
 
 __all__ = ["TransformedRegressor"]
@@ -25,7 +27,7 @@ TRANSFORMS = (*_transform.CODES, "auto")
 AUTO = "sqrt"  # which "auto" combines with the identity
 LEAST = {"sqrt": 0.0, "log1p": -1.0}
 """What y has to be at least; of log1p, above."""
-INNER, STATE = "model {}", "state"
+STATE = "state"
 
 
 class TransformedRegressor(OneTargetStage):
@@ -63,6 +65,8 @@ class TransformedRegressor(OneTargetStage):
 
     kind: ClassVar[str] = "TransformedRegressor"
     format: ClassVar[int] = 1
+    _one = "a transform is for one; use a model for each"
+    _numbered = True
 
     def __init__(self, model: Any, transform: Transform = "auto") -> None:
         if transform not in TRANSFORMS:
@@ -71,18 +75,19 @@ class TransformedRegressor(OneTargetStage):
                 f"transform = {validation.shown(transform)}: one of {known} is expected"
             )
         first = checked_model(model, "the transformed model")
-        if rows_learned(first):
-            raise ValueError("the model has learned y itself: transform the target of a new one")
         super().__init__()
         self._transform = transform
         self._name: str = AUTO if transform == "auto" else transform
-        self._models = [first, first.copy()] if transform == "auto" else [first]
+        self._models: list[Any] = [first, first.copy()] if transform == "auto" else [first]
         self._state = np.zeros(_transform.STATE)
 
     @property
     def model(self) -> Any:
         """The model of the transformed target; of "auto" that of the target itself."""
         return self._models[0]
+
+    def _inside(self) -> list[Any]:
+        return self._models
 
     @property
     def transform(self) -> str:
@@ -91,69 +96,35 @@ class TransformedRegressor(OneTargetStage):
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
-        x = self._encoded_one(x)
-        with self._turn():
-            found = [model._place_one(x, key, record) for model in self._models]
-            members = np.array([[prediction for prediction, _ in found]])
-            return float(self._combined(members)[0]), found[-1][1]
+    def _predicted(self, rows: Any, record: bool) -> tuple[FloatArray, Any]:
+        found = [rows.place(model, record) for model in self._models]
+        members = np.array([predictions for predictions, _ in found]).T.copy()
+        results = np.empty(len(members))
+        _transform.predict(self._name, self._state, members, results)
+        return results, found[-1][1]
 
-    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        label, weight = validation.number(y, "y"), validation.number(w, "w")
-        own, x = self._labels(np.array([label])), self._encoded_one(x)
-        with self._turn():
-            found = [model._place_one(x, key, False)[0] for model in self._models]
-            calls = [
-                partial(model._learn_row, x, float(t[0]), weight, key)
-                for model, t in zip(self._models, own, strict=True)
-            ]
-            members, weights = np.array([found]), np.array([weight])
-            self._learn_all(calls, members, np.array([label]), weights, np.empty(1))
+    def _learn(self, batch: LabelledRows) -> None:
+        rows, y, w, found, regions, delayed = batch
+        before = np.empty((len(self._models), len(y)))
+        last = len(self._models) - 1
+        calls = [
+            partial(
+                rows.learn_into,
+                *(model, own, w, before[place], regions if place == last else None),
+                delayed=delayed,
+            )
+            for place, (model, own) in enumerate(zip(self._models, self._labels(y), strict=True))
+        ]
+        learned, known = rows_learned(self.model) or 0.0, self._state
 
-    def _place_many(
-        self, X: Any, keys: Any = None, record: bool = True
-    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
-        X = frames.lasting(self._encoded(X))
-        with self._turn():
-            found = [model._place_many(X, keys, record) for model in self._models]
-            members = np.column_stack([predictions for predictions, _ in found])
-            return self._combined(np.ascontiguousarray(members)), found[-1][1]
+        def finish() -> None:
+            state = known.copy()  # an interruption may let this begin again
+            _transform.learn(self._name, state, before.T.copy(), y, w, learned, found)
+            self._state = state
 
-    def _learn_many(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        keys: Any,
-        *,
-        delayed: bool,
-        predicting: bool | FloatArray = True,
-        regions: Any = None,
-    ) -> FloatArray:
-        X = frames.lasting(self._encoded(X))
-        labels = labels_of(y, "a transform is for one; use a model for each")
-        own = self._labels(labels)
-        weights = np.ascontiguousarray(validation.weights(w, len(labels)))
-        before = np.empty((len(self._models), len(labels)))
-        with self._turn():
-            last = len(self._models) - 1
-            calls = [
-                partial(
-                    model._learn_into,
-                    *(X, t, weights, before[place], regions if place == last else None),
-                    keys=keys,
-                    delayed=delayed,
-                )
-                for place, (model, t) in enumerate(zip(self._models, own, strict=True))
-            ]
-            found = array_for(predicting, labels.shape)
-            self._learn_all(calls, before.T, labels, weights, found)
-        return found
+        self._learn_all(calls, finish, lambda: self._state is known)
 
-    # -- all of it --------------------------------------------------------------------------------
-
-    def _labels(self, y: FloatArray) -> list[FloatArray]:
-        """Return the targets of the models inside, if y has a transform."""
+    def _check_labels(self, y: FloatArray) -> None:
         least, is_open = LEAST[self._name], self._name == "log1p"
         bad = y <= least if is_open else y < least
         if bad.any():
@@ -162,40 +133,12 @@ class TransformedRegressor(OneTargetStage):
                 f"y = {y[place]:g} at position {place}: {self._name} needs y {bound} {least:g}; drop "
                 "the row, shift the target, or use the model without a transform"
             )
+
+    def _labels(self, y: FloatArray) -> list[FloatArray]:
+        """Return the targets of the models inside."""
         found = np.empty(len(y))
-        _transform.transformed(self._name, np.ascontiguousarray(y), found)
+        _transform.transformed(self._name, y, found)
         return [y, found] if len(self._models) == 2 else [found]
-
-    def _combined(self, members: FloatArray) -> FloatArray:
-        found = np.empty(len(members))
-        _transform.predict(self._name, self._state, members, found)
-        return found
-
-    def _learn_all(
-        self,
-        calls: Sequence[Callable[[], Any]],
-        members: FloatArray,
-        y: FloatArray,
-        w: FloatArray,
-        found: FloatArray,
-    ) -> None:
-        """Let all models learn, and the sums of errors after them: all, or none.
-
-        `members` may be filled by the calls.
-        """
-        rows = rows_learned(self.model) or 0.0
-        known = self._state
-
-        def finish() -> None:
-            for call, model in zip(calls[1:], self._models[1:], strict=True):
-                if rows_learned(model) == rows:
-                    call()
-            own = np.ascontiguousarray(members), np.ascontiguousarray(y), np.ascontiguousarray(w)
-            state = known.copy()  # an interruption may let this begin again
-            _transform.learn(self._name, state, *own, rows, found)
-            self._state = state
-
-        self._both(calls[0], finish, lambda: self._state is known)
 
     # -- looking inside ---------------------------------------------------------------------------
 
@@ -203,60 +146,29 @@ class TransformedRegressor(OneTargetStage):
         "Return one rule for each leaf; with sqrt and log1p their numbers are of the transformed y."
     )
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the models inside, and of the sums of errors."""
-        with self._turn():
-            return sum(model.nbytes for model in self._models) + self._state.nbytes
+    def _own_bytes(self) -> int:
+        return int(self._state.nbytes)
 
     def __repr__(self) -> str:
         return f"<TransformedRegressor({self.model!r}, {self.transform!r})>"
 
     # -- files ------------------------------------------------------------------------------------
 
-    def to_state(self) -> State:
-        """Return all that the models are, and the sums of errors."""
-        with self._turn():
-            arrays: dict[str, NDArray[Any]] = {
-                INNER.format(place): np.frombuffer(model.to_bytes(), np.uint8)
-                for place, model in enumerate(self._models)
-            }
-            return State({"transform": self._transform}, {**arrays, STATE: self._state.copy()})
+    def _own_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {"transform": self._transform}, {STATE: self._state.copy()}
 
     @classmethod
-    def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
-        header, arrays = state
-        if header.keys() != {"transform"} or header["transform"] not in TRANSFORMS:
-            raise ValueError("its header has other entries than it should")
-        names = [INNER.format(place) for place in range(2 if header["transform"] == "auto" else 1)]
-        if arrays.keys() != {*names, STATE}:
-            raise ValueError("its arrays are not those of a transformed model")
-        models = [from_bytes(arrays[name].tobytes(), "the transformed model") for name in names]
-        for model in models:
-            if not isinstance(model, Regressor) or (model.several_targets and model.targets):
-                raise ValueError("a model inside is none of one target")
-        if len({rows_learned(model) for model in models}) > 1:
-            raise ValueError("its models have learned different rows")
-        made = cls.__new__(cls)
-        Stage.__init__(made)
-        made._transform, made._models = header["transform"], models
-        made._name = AUTO if made._transform == "auto" else made._transform
-        made._state = _checked_state(arrays[STATE])
+    def _restored_around(cls, models: list[Any], state: State, format: int) -> Self:
+        check_entries(state, {"transform"}, {STATE})
+        transform = state.header["transform"]
+        if transform not in TRANSFORMS or len(models) != (2 if transform == "auto" else 1):
+            raise ValueError("its models are not those of its transform")
+        made = cls._made()
+        made._models, made._transform = models, transform
+        made._name = AUTO if transform == "auto" else transform
+        made._state = checked_numbers(
+            state.arrays[STATE], (_transform.STATE,), "the sums of errors"
+        )
+        if (made._state[[0, 2, 5, 7, 8]] < 0.0).any():
+            raise ValueError("the sums of errors cannot be")
         return made
-
-
-def _checked_state(saved: NDArray[Any]) -> FloatArray:
-    """Return the sums of errors of a file, if they can be such."""
-    if saved.dtype != np.float64 or saved.shape != (_transform.STATE,):
-        raise ValueError("the sums of errors are not as they were saved")
-    state = np.array(saved, np.float64)
-    if not (np.isfinite(state).all() and (state[[0, 2, 5, 7, 8]] >= 0.0).all()):
-        raise ValueError("the sums of errors cannot be")
-    return state

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sapwood import validation
-from sapwood.hybrid.members import ManyRows, OneRow
+from sapwood.hybrid.members import ManyRows
 from sapwood.rows.encoded import marked_like
+from sapwood.stages.rows import GivenRow, GivenRows
 from sapwood.validation import Label
 
 __all__ = ["Cross", "View", "views_of"]
@@ -68,9 +69,13 @@ class View(NamedTuple):
             own[name_of(cross)] = joined
         return marked_like(rows.columns, own)
 
-    def of(self, rows: OneRow | ManyRows) -> Any:
+    def of(self, rows: GivenRow | GivenRows) -> GivenRow | GivenRows:
         """Return a row, or rows, as the model gets them."""
-        return self.one(rows.x) if isinstance(rows, OneRow) else self.many(rows)
+        if isinstance(rows, GivenRow):
+            return GivenRow(self.one(rows.x), rows.key)
+        if isinstance(rows, ManyRows):
+            return GivenRows(self.many(rows), rows.ids)
+        return GivenRows([self.one(x) for x in rows.X], rows.ids)
 
 
 def views_of(without: Iterable[Label], crosses: Iterable[Any]) -> tuple[View, ...]:

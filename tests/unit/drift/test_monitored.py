@@ -137,3 +137,25 @@ def test_rows_that_the_monitor_cannot_read_are_learned_and_not_watched():
     for value in (1.0, "warm", 2.0):
         model.learn_one({"a": value}, 3.0)
     assert (model.model.rows, model.monitor.rows) == (3, 2)
+
+
+def test_rows_that_wait_are_watched_as_one_by_one():
+    """A feature, a label or a value that cannot be read may come while others wait."""
+    X, y = stream(900)
+    rows = rows_of(X)
+    for number in range(430, 900):
+        rows[number]["late"] = float(number % 7)
+        rows[number]["shop"] = "xyz"[number % 3]
+    rows[500]["a"], rows[777]["b"] = None, "warm"
+    waits, read = (MonitoredRegressor(Lenient()) for _ in range(2))
+    watched = Monitor()
+    for number, (x, label) in enumerate(zip(rows, y.tolist(), strict=True)):
+        for model in (waits, read):
+            model.learn_one(x, label)
+        assert read.monitor.rows == number + (number < 777)
+        if number != 777:
+            watched.update(x, label, 1.0)
+    assert waits._held.own._waiting is not None
+    assert waits.drift_events == read.drift_events
+    assert waits.monitor.to_bytes() == read.monitor.to_bytes() == watched.to_bytes()
+    assert (waits._held.own._waiting, watched.rows) == (None, 899)

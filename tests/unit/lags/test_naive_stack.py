@@ -250,7 +250,7 @@ def damaged_arrays(name, value):
         (STATE, None, "cannot be"),
         (PENDING[0], np.zeros(3), "of another type"),
         (PENDING[3], np.zeros((0, 3)), "is wrong"),
-        ("more", np.zeros(1), "its parts are not those"),
+        ("more", np.zeros(1), "its arrays are not those"),
     ],
 )
 def test_a_state_that_cannot_be_is_rejected(name, value, words):

@@ -17,6 +17,7 @@ from sapwood.evaluate import prequential
 from sapwood.recurring import learning as learning_module
 from sapwood.recurring import pool as rules
 from sapwood.recurring.pool import LOOK, TRIAL_LOOKS
+from sapwood.row_methods import RowsToLearn
 
 BLOCK = 800  # rows of a concept
 
@@ -293,7 +294,7 @@ def test_what_an_interruption_leaves_undone_is_done_by_the_next_call(
     monkeypatch.setattr(owner, name, interrupted)
     model, out = RecurringRegressor(tree()), np.empty(len(y))
     with pytest.raises(KeyboardInterrupt):
-        model._learn_many(X, y, None, None, delayed=False, predicting=out)
+        model._learn_many(RowsToLearn(X, y, delayed=False, predicting=out))
     assert model.predict_one({"a": 0.5, "b": 0.5}, record=False) == expected.predict_one(
         {"a": 0.5, "b": 0.5}, record=False
     )

@@ -284,7 +284,7 @@ def test_what_cannot_be_sparse_is_rejected():
         SparseRegressor(HoeffdingTreeRegressor(), max_bytes=10)
     tree = HoeffdingTreeRegressor()
     tree.learn_one({"a": 1.0}, 2.0)
-    with pytest.raises(ValueError, match="has learned rows itself"):
+    with pytest.raises(ValueError, match="has learned y itself"):
         SparseRegressor(tree)
 
 

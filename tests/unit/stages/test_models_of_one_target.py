@@ -179,3 +179,20 @@ def test_labels_that_are_rejected_change_nothing(around):
     with pytest.raises(ValueError, match="2 rows"):
         model.learn_many(two, [1.0])
     assert model.to_bytes() == before
+
+
+@alone
+def test_too_few_ids_are_rejected_before_anything_is_learned(around):
+    X, y = counts(300)
+    model = AROUND[around](HoeffdingTreeRegressor())
+    with pytest.raises(ValueError, match="ids has 2 values and X has 300 rows"):
+        model.learn_many(X, y, ids=[1, 2])
+    assert model.model.summary.rows == 0
+
+
+def test_what_the_model_inside_does_not_offer_is_named():
+    inside = "if the model inside does, and a ForestRegressor does not"
+    with pytest.raises(AttributeError, match=f"ForestClassifier offers draw {inside}"):
+        sapwood.ForestClassifier().draw()
+    with pytest.raises(AttributeError, match=f"IntervalRegressor offers draw {inside}"):
+        IntervalRegressor(ForestRegressor()).draw()
