@@ -168,6 +168,9 @@ class AdaptiveTreeClassifier(Classifier):
 class ForestClassifier(Classifier):
     """A forest for classification: randomly weighted trees, combined by their errors.
 
+    Half of the members with random weights split early, whether or not the split reduces the
+    impurity, and so find classes that depend on several features together.
+
     Parameters
     ----------
     members : int
