@@ -13,7 +13,17 @@ from river import compose, ensemble, forest, linear_model, preprocessing, tree
 import sapwood
 from benchmarks.class_streams import ClassStream, Row
 
-__all__ = ["AT_ONCE_ONLY", "OURS", "SEEDED", "VFDT", "ClassLearner", "learners", "seeded"]
+__all__ = [
+    "AT_ONCE_ONLY",
+    "LONG_SEEDED",
+    "OURS",
+    "SEEDED",
+    "SHORT_ONLY",
+    "VFDT",
+    "ClassLearner",
+    "learners",
+    "seeded",
+]
 
 Shares = dict[str, float]
 OURS = ("Sapwood tree", "Sapwood adaptive tree", "Sapwood forest")
@@ -217,11 +227,24 @@ MOA: dict[str, Make] = {
     "MOA OzaBoost": lambda s: _Moa(s, "OzaBoost", boosting_iterations=10),
     "MOA SGBT": lambda s: _Moa(s, "StreamingGradientBoostedTrees", boosting_iterations=10),
 }
-SEEDED: dict[str, Callable[[int], ClassLearner]] = {
-    OURS[-1]: lambda seed: _Sapwood(sapwood.ForestClassifier(threads=1, seed=seed)),
+SEEDED: dict[str, Callable[[ClassStream, int], ClassLearner]] = {
+    OURS[-1]: lambda _, seed: _Sapwood(sapwood.ForestClassifier(threads=1, seed=seed)),
 }
 """Learners whose measurements are averaged over further seeds."""
+LONG_SEEDED: dict[str, Callable[[ClassStream, int], ClassLearner]] = {
+    **SEEDED,
+    "river AMF": lambda _, seed: _River(forest.AMFClassifier(seed=seed), numbers_only=True),
+    "MOA ARF": lambda s, seed: _Moa(
+        s, "AdaptiveRandomForestClassifier", ensemble_size=10, random_seed=seed
+    ),
+    "MOA SRP": lambda s, seed: _Moa(
+        s, "StreamingRandomPatches", ensemble_size=10, random_seed=seed
+    ),
+}
+"""The same on the longer streams: the best of other libraries too."""
 SEEDS = (2, 3)
+SHORT_ONLY = ("river SRP", "river LeveragingBagging", "MOA SGBT")
+"""Learners that need a millisecond or more for a row, so that longer streams take hours."""
 
 
 def _vfdt() -> sapwood.HoeffdingTreeClassifier:
@@ -231,9 +254,20 @@ def _vfdt() -> sapwood.HoeffdingTreeClassifier:
     )
 
 
-def seeded(name: str) -> list[ClassLearner]:
-    """Return a learner with each of its further seeds; none if one seed is measured."""
-    return [SEEDED[name](seed) for seed in SEEDS] if name in SEEDED else []
+def seeded(name: str, stream: ClassStream, *, is_long: bool = False) -> list[ClassLearner]:
+    """Return a learner with each of its further seeds; none if one seed is measured.
+
+    Parameters
+    ----------
+    name : str
+        Of the learner.
+    stream : ClassStream
+        The rows.
+    is_long : bool
+        Whether they are those of the longer streams.
+    """
+    found = LONG_SEEDED if is_long else SEEDED
+    return [found[name](stream, seed) for seed in SEEDS] if name in found else []
 
 
 def learners() -> dict[str, Make]:

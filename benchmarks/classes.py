@@ -21,7 +21,10 @@ import numpy as np
 
 from benchmarks.class_peers import (
     AT_ONCE_ONLY,
+    LONG_SEEDED,
     OURS,
+    SEEDED,
+    SHORT_ONLY,
     VFDT,
     ClassLearner,
     Shares,
@@ -33,15 +36,17 @@ from benchmarks.tables import Answer, Table
 from sapwood.evaluate.class_scores import ClassScores
 from sapwood.evaluate.ranking import Ranking, rank
 
-__all__ = ["FILE", "PAGE", "run"]
+__all__ = ["FILE", "LONG_FILE", "PAGE", "run"]
 
 FILE = Path(__file__).parents[1] / "docs" / "benchmarks" / "results" / "classes.csv"
+LONG_FILE = FILE.with_name("classes_long.csv")
 PAGE = FILE.parents[1] / "classes.md"
 
-ROWS, QUICK_ROWS, BLOCK = 3_000, 1_200, 1_000
+ROWS, LONG_ROWS, QUICK_ROWS, BLOCK = 3_000, 8_000, 1_200, 1_000
 QUICK_STREAMS = ("sea, drift", "led")
 AT_ONCE, BY_BLOCK = "at once", "by 1,000"
 TIMINGS = (AT_ONCE, BY_BLOCK)
+LONG_TIMINGS = (AT_ONCE,)
 
 
 class Record(NamedTuple):
@@ -74,21 +79,34 @@ def run(quick: bool = False) -> Answer:
     quick : bool
         Use two streams and few rows, and write neither results nor page.
     """
-    names, rows = (QUICK_STREAMS, QUICK_ROWS) if quick else (tuple(STREAMS), ROWS)
-    streams = [stream for name in names if (stream := load(name, rows)) is not None]
-    kept = {} if quick or not FILE.exists() else kept_of(read(), streams)
+    if quick:
+        records = [each for s in _loaded(QUICK_STREAMS, QUICK_ROWS) for each in measured(s)]
+        return Answer(tables(records), Table("classes", Record._fields, records))
+    short = _round(_loaded(STREAMS, ROWS), FILE)
+    PAGE.write_text(page(short, read(LONG_FILE)), encoding="utf-8")
+    streams = [each for each in _loaded(STREAMS, LONG_ROWS) if len(each.rows) > ROWS]
+    long = _round(streams, LONG_FILE, is_long=True)
+    PAGE.write_text(page(short, long), encoding="utf-8")
+    return Answer(tables(short) + tables(long), Table("classes", Record._fields, short))
+
+
+def _loaded(names: Iterable[str], rows: int) -> list[ClassStream]:
+    """Return the streams whose files are there."""
+    return [stream for name in names if (stream := load(name, rows)) is not None]
+
+
+def _round(streams: Sequence[ClassStream], file: Path, *, is_long: bool = False) -> list[Record]:
+    """Measure what an earlier run has not, and write each measurement to a file at once."""
+    kept = kept_of(read(file), streams)
     records: list[Record] = []
     for stream in streams:
-        for record in measured(stream, kept):
+        for record in measured(stream, kept, is_long=is_long):
             records.append(record)
             kept[record.key] = record
-            if not quick:
-                Table("", Record._fields, list(kept.values())).write_csv(FILE)
+            Table("", Record._fields, list(kept.values())).write_csv(file)
     records += not_installed(kept, streams)
-    if not quick:
-        Table("", Record._fields, records).write_csv(FILE)
-        PAGE.write_text(page(records), encoding="utf-8")
-    return Answer(tables(records), Table("classes", Record._fields, records))
+    Table("", Record._fields, records).write_csv(file)
+    return records
 
 
 def kept_of(earlier: Sequence[Record], streams: Sequence[ClassStream]) -> dict[Key, Record]:
@@ -129,25 +147,29 @@ def not_installed(kept: Mapping[Key, Record], streams: Sequence[ClassStream]) ->
     return found
 
 
-def measured(stream: ClassStream, kept: Mapping[Key, Record]) -> Iterator[Record]:
+def measured(
+    stream: ClassStream, kept: Mapping[Key, Record] | None = None, *, is_long: bool = False
+) -> Iterator[Record]:
     """Yield the scores of all learners on a stream.
 
     Parameters
     ----------
     stream : ClassStream
         The rows.
-    kept : mapping
+    kept : mapping, optional
         What is measured already.
+    is_long : bool
+        Whether they are those of the longer streams, for which some learners are too slow.
     """
-    for timing in TIMINGS:
+    for timing in LONG_TIMINGS if is_long else TIMINGS:
         for name, make in learners().items():
-            if timing != AT_ONCE and name in AT_ONCE_ONLY:
+            if name in (SHORT_ONLY if is_long else AT_ONCE_ONLY if timing != AT_ONCE else ()):
                 continue
-            known = kept.get((stream.name, timing, name))
+            known = None if kept is None else kept.get((stream.name, timing, name))
             yield known or _mean(
                 [
                     _measured(stream, timing, name, learner)
-                    for learner in (make(stream), *seeded(name))
+                    for learner in (make(stream), *seeded(name, stream, is_long=is_long))
                 ]
             )
 
@@ -229,76 +251,115 @@ def tables(records: Sequence[Record]) -> list[Table]:
     records : sequence of Record
         All measurements.
     """
-    found = []
-    for timing in TIMINGS:
-        by_accuracy, by_loss = (ranking(records, timing, m) for m in ("accuracy", "log_loss"))
-        loss_rank = dict(zip(by_loss.models, by_loss.ranks, strict=True))
-        rows = []
-        for name, average in zip(by_accuracy.models, by_accuracy.ranks, strict=True):
-            own = [r for r in records if r.timing == timing and r.learner == name]
-            means = [
-                f"{np.mean([getattr(r, m) for r in own]):.3f}"
-                for m in ("accuracy", "kappa", "log_loss")
-            ]
-            median = f"{np.median([r.microseconds for r in own]):,.0f}"
-            rows.append((name, f"{average:.2f}", f"{loss_rank[name]:.2f}", *means, median))
-        columns = (
-            *("learner", "rank by accuracy", "rank by log-loss"),
-            *("accuracy", "kappa", "log-loss", "µs per row (median)"),
-        )
-        found.append(Table(f"Labels {timing}", columns, rows))
-    return found
+    return [_table_of(records, timing) for timing in dict.fromkeys(r.timing for r in records)]
 
 
-def page(records: Sequence[Record]) -> str:
+def _table_of(records: Sequence[Record], timing: str) -> Table:
+    by_accuracy, by_loss = (ranking(records, timing, m) for m in ("accuracy", "log_loss"))
+    loss_rank = dict(zip(by_loss.models, by_loss.ranks, strict=True))
+    rows = []
+    for name, average in zip(by_accuracy.models, by_accuracy.ranks, strict=True):
+        own = [r for r in records if r.timing == timing and r.learner == name]
+        means = [
+            f"{np.mean([getattr(r, m) for r in own]):.3f}"
+            for m in ("accuracy", "kappa", "log_loss")
+        ]
+        median = f"{np.median([r.microseconds for r in own]):,.0f}"
+        rows.append((name, f"{average:.2f}", f"{loss_rank[name]:.2f}", *means, median))
+    columns = (
+        *("learner", "rank by accuracy", "rank by log-loss"),
+        *("accuracy", "kappa", "log-loss", "µs per row (median)"),
+    )
+    return Table(f"Labels {timing}", columns, rows)
+
+
+def page(short: Sequence[Record], long: Sequence[Record]) -> str:
     """Return the page of the results in Markdown.
 
     Parameters
     ----------
-    records : sequence of Record
+    short, long : sequence of Record
         All measurements.
     """
-    streams = list(dict.fromkeys(record.stream for record in records))
+    streams = _streams_of(short)
     parts = [
         "# Classifiers",
-        "Written by `python -m benchmarks classes`. "
-        f"{len(streams)} streams, the first {ROWS:,} rows of each: generators of river, data "
-        "bundled with river and scikit-learn, and public CSV files. Ensembles have ten members; all "
-        "other settings are defaults. MOA runs through CapyMOA, and its times include that bridge. "
-        "The times of Sapwood and SGBT were measured while other programs used all cores, which "
-        "makes them longer; those of the others were not. SGBT has ten iterations. "
+        f"Written by `python -m benchmarks classes`. {len(streams)} streams, the first {ROWS:,} rows "
+        "of each: generators of river, data bundled with river and scikit-learn, and public CSV "
+        "files. Ensembles have ten members; all other settings are defaults. MOA runs through "
+        "CapyMOA, and its times include that bridge. The times of Sapwood and SGBT were measured "
+        "while other programs used all cores, which makes them longer; those of the others were not. "
+        "SGBT has ten iterations. "
         "MOA's learners know all classes and categories before the first row. A learner without a "
         "prediction counts as one that gives all classes seen so far the same probability; no "
         "probability is below 10⁻⁶ in the log-loss.",
         "Streams this short measure how fast learners learn. Results on long streams may differ. Where "
         "a stream drifts abruptly, it does so after half of its rows, so that with labels by 1,000 "
-        "half of a block was predicted by a model of the concept before. Results of the Sapwood forest "
-        "are means over three seeds; all others are of one. Sapwood VFDT is "
+        "half of a block was predicted by a model of the concept before. Results of the Sapwood "
+        "forest are means over three seeds; all others are of one. Sapwood VFDT is "
         "`HoeffdingTreeClassifier(leaf='naive_bayes_adaptive', merit='information_gain', "
         "delta=1e-7, min_share=0.01)`.",
     ]
     absent = [name for name in STREAMS if name not in streams]
     if absent:
-        parts.append(
-            f"This run ended before all {len(STREAMS)} streams were measured; what was "
-            f"measured did not depend on results. Not measured: {'; '.join(absent)}."
-        )
-    for timing, table in zip(TIMINGS, tables(records), strict=True):
+        parts.append(f"Not measured: {'; '.join(absent)}.")
+    for timing in TIMINGS:
         scored = "all rows" if timing == AT_ONCE else "rows from the second 1,000 on"
-        difference = ranking(records, timing, "accuracy").tests
-        text = (
-            ""
-            if difference is None
-            else (
-                f" Critical difference of average ranks: {difference.critical_difference:.2f} "
-                f"(Nemenyi, alpha = 0.05). {_alike(ranking(records, timing, 'accuracy'))}"
-            )
-        )
-        parts += [f"## Labels {timing}", f"Means over {scored}.{text}", _markdown(table)]
-        parts += ["Accuracy on each stream:", _markdown(_by_stream(records, timing, streams))]
-        parts.append(_behind(records, timing, streams))
-    parts.append("All measurements: {download}`classes.csv <results/classes.csv>`.")
+        parts += _section(f"Labels {timing}", f"Means over {scored}.", short, timing)
+    parts += _long_section(_complete(long))
+    files = " ".join(
+        f"{{download}}`{file.name} <results/{file.name}>`"
+        for file, records in ((FILE, short), (LONG_FILE, long))
+        if records
+    )
+    parts.append(f"All measurements: {files}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _long_section(records: Sequence[Record]) -> list[str]:
+    """Return what was found on the longer streams, if any was measured completely."""
+    if not records:
+        return []
+    streams = _streams_of(records)
+    seeded = [name for name in LONG_SEEDED if name not in SEEDED]
+    text = (
+        f"Means over all rows of {len(streams)} streams with more than {ROWS:,} rows: "
+        f"{'; '.join(streams)}. Results of {', '.join(seeded)} are means over three seeds too. The "
+        "times of all learners were measured while other programs used all cores. Not measured, as "
+        f"they take a millisecond or more for a row: {', '.join(SHORT_ONLY)}."
+    )
+    return _section(f"{LONG_ROWS:,} rows, labels at once", text, records, AT_ONCE)
+
+
+def _complete(records: Sequence[Record]) -> list[Record]:
+    """Return the measurements of the streams on which all learners were measured."""
+    learners_of: dict[str, set[str]] = {}
+    for record in records:
+        learners_of.setdefault(record.stream, set()).add(record.learner)
+    most = max(map(len, learners_of.values()), default=0)
+    return [record for record in records if len(learners_of[record.stream]) == most]
+
+
+def _streams_of(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(record.stream for record in records))
+
+
+def _section(title: str, text: str, records: Sequence[Record], timing: str) -> list[str]:
+    """Return what was found at one timing: average ranks, and accuracy on each stream."""
+    streams = _streams_of(records)
+    by_accuracy = ranking(records, timing, "accuracy")
+    if by_accuracy.tests is not None:
+        difference = by_accuracy.tests.critical_difference
+        text += f" Critical difference of average ranks: {difference:.2f} (Nemenyi, alpha = 0.05). "
+        text += _alike(by_accuracy)
+    return [
+        f"## {title}",
+        text,
+        _markdown(_table_of(records, timing)),
+        "Accuracy on each stream:",
+        _markdown(_by_stream(records, timing, streams)),
+        _behind(records, timing, streams),
+    ]
 
 
 def _alike(found: Ranking) -> str:
@@ -355,13 +416,15 @@ def _markdown(table: Table) -> str:
 
 
 def read(path: Path = FILE) -> list[Record]:
-    """Return the measurements of an earlier run.
+    """Return the measurements of an earlier run; none if there was none.
 
     Parameters
     ----------
     path : Path
         What `run` wrote.
     """
+    if not path.exists():
+        return []
     with path.open(newline="", encoding="utf-8") as file:
         return [
             Record(

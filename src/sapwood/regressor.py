@@ -27,7 +27,7 @@ __all__ = ["GrowthOf", "Regressor"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
-GrowthOf = Callable[[GrowthRules, float], GrowthRules]
+GrowthOf = Callable[[GrowthRules, float, int], GrowthRules]
 """Other rules of growth, given those of a tree's parameters and the rate of its random weights."""
 
 

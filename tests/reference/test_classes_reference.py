@@ -38,4 +38,5 @@ def test_splits_are_those_of_the_reference(monkeypatch):
 
 def test_two_classes_grow_as_one_target_does():
     rules = object()
-    assert ClassGrowth(2)(rules, 6.0) is rules
+    for rate, number in ((0.0, 1), (6.0, 0), (6.0, 3)):
+        assert ClassGrowth(2)(rules, rate, number) is rules

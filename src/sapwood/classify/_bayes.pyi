@@ -38,4 +38,5 @@ class LeafBayes:
         codes: NDArray[np.int64],
         w: NDArray[np.float64],
         done: NDArray[np.int8],
+        labels_before: list[int],
     ) -> None: ...

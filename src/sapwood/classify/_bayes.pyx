@@ -6,7 +6,7 @@ share among the rows of the leaf, which the tree knows. Leaves are known by thei
 """
 
 import numpy as np
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, NAN, exp, log
 from libc.stdint cimport int32_t, int64_t
 
 from sapwood.records import check, doubles
@@ -130,12 +130,15 @@ cdef class LeafBayes:
     def learn(
         self, const double[:, ::1] X, const char[::1] is_category, const int32_t[::1] nodes,
         double[:, ::1] ratings, const int64_t[::1] codes, const double[:] w, char[::1] done,
+        labels_before,
     ):
         """Rate each row and then learn it, as `rate` and then this for one row after the other.
 
         There has to be room for their leaves and features. `done` is set with the last change.
+        `labels_before` has the number of categories that each feature had before the first row.
         """
-        cdef double[::1] own = np.empty(self.classes)
+        cdef double[::1] own = np.empty(self.classes), values = np.empty(X.shape[1])
+        cdef double[::1] labels = np.array(labels_before, np.float64)
         cdef double[:, ::1] right = self.right
         cdef const int64_t[::1] places = np.array(
             [self.places[node] for node in np.asarray(nodes).tolist()], np.int64
@@ -147,7 +150,9 @@ cdef class LeafBayes:
         for row in range(len(X)):
             place = places[row]
             leaf = tables.leaf(place)
-            is_rated = posterior(X[row], is_category, &leaf, ratings[row], own)
+            values[:] = X[row]
+            hide_new_labels(values, is_category, labels)
+            is_rated = posterior(values, is_category, &leaf, ratings[row], own)
             majority = greatest(ratings[row])
             if is_rated and not (self.adaptive and right[place, 0] > right[place, 1]):
                 ratings[row, :] = own
@@ -201,6 +206,18 @@ cdef class Tables:
         return Leaf(
             &self.moments[place, 0], &self.categories[place, 0], self.features, self.classes
         )
+
+
+cdef void hide_new_labels(
+    double[::1] x, const char[::1] is_category, double[::1] labels
+) noexcept:
+    """Make categories missing that are new in a row, as for its prediction, and count them."""
+    cdef Py_ssize_t feature
+    for feature in range(x.shape[0]):
+        if is_category[feature] and labels[feature] <= x[feature]:
+            labels[feature] += 1.0
+            if labels[feature] < CATEGORIES:
+                x[feature] = NAN
 
 
 cdef void learn_value(

@@ -12,12 +12,15 @@ from sapwood.classify import classifier_state
 from sapwood.classify.explanation import ClassExplanation
 from sapwood.classify.labels import label_array
 from sapwood.classify.learning import LearningClassifier
+from sapwood.classify.leaves import inner_leaf
 from sapwood.classify.predicting import OWN_BYTES
 from sapwood.model import State
+from sapwood.regressor import Regressor
 from sapwood.stages.stage import passed_on
 from sapwood.validation import Label
 
 if TYPE_CHECKING:
+    from sapwood.inspect.draw import Drawing
     from sapwood.inspect.rules import RuleSet
 
 __all__ = ["Classifier"]
@@ -81,7 +84,6 @@ class Classifier(LearningClassifier):
     feature_importances = passed_on("The share of each feature in what the model explains.")
     n_leaves = passed_on("The number of leaves of the model.")
     summary = passed_on("The trees in a few numbers; `print` it to read it.")
-    draw = passed_on("Return the tree as an SVG picture, as of a regressor.")
 
     @property
     def no_splits(self) -> tuple[Label, ...]:
@@ -193,7 +195,7 @@ class Classifier(LearningClassifier):
             The features, as for `predict_one`; classes do not matter. See
             `HoeffdingTreeRegressor.anomaly_score_one`.
         """
-        return self.model.anomaly_score_one(x)
+        return self._model_of_anomalies().anomaly_score_one(x)
 
     def anomaly_score_many(self, X: Any) -> NDArray[np.float64]:
         """Return how unusual each row is: the same as `anomaly_score_one` in a loop.
@@ -203,7 +205,54 @@ class Classifier(LearningClassifier):
         X : array_like, mapping of columns, list of dicts, or data frame
             The features, as for `predict_many`.
         """
-        return self.model.anomaly_score_many(X)
+        return self._model_of_anomalies().anomaly_score_many(X)
+
+    def _model_of_anomalies(self) -> Regressor:
+        """Return the model inside, whose leaves know where their rows are."""
+        leaf = self._parameters["leaf"]
+        if inner_leaf(leaf) == "mean":
+            raise ValueError(
+                f"leaf = {leaf!r}: anomaly scores need linear models (leaf='adaptive' or 'linear')"
+            )
+        return self.model
+
+    def draw(
+        self, max_depth: int | None = 5, *, label: Label | None = None, **options: Any
+    ) -> "Drawing":
+        """Return a picture of the tree, in SVG, with the share of one class in each node.
+
+        Forests have no picture: draw a member, as in ``forest.model.member(0).draw()``.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            Nodes at this depth are shown without the nodes below them.
+        label : str, int or bool, optional
+            The class: of two classes the second, of more by default the most frequent one.
+        **options
+            As for `sapwood.inspect.draw.draw`: digits, target, orientation.
+
+        Raises
+        ------
+        ValueError
+            If the label is not known, or is the first of two.
+        """
+        with self._turn():
+            held = self._held
+            weights = held.calibrator.class_weights
+            if label is None and held.classes:
+                code = int(np.argmax(weights)) if len(held.classes) > 2 else len(held.classes) - 1
+            else:
+                code = held.codes.get(label, -1)  # type: ignore[arg-type]
+            if held.classes and (code < 0 or (code == 0 and len(held.classes) == 2)):
+                known = held.classes if len(held.classes) > 2 else held.classes[1:]
+                raise ValueError(
+                    f"label = {validation.shown(label)}: the picture shows one of {list(known)}"
+                )
+            model: Any = held.model
+            tree = model._tree_of(code) if len(held.classes) > 2 else model
+            options = {"target": str(held.classes[code])} | options if held.classes else options
+            return tree.draw(max_depth, **options)
 
     def to_rules(self) -> "RuleSet":
         """Return one rule for each leaf, ordered by the number of rows; `print` shows them.

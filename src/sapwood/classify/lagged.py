@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.classify.classifier import Classifier
 from sapwood.classify.labels import class_label, coded, is_missing, label_values
+from sapwood.classify.not_offered import NotOffered
 from sapwood.classify.row_methods import ClassRowMethods
 from sapwood.corrector._pending import key_of_row
 from sapwood.corrector.tokens import EMPTY
@@ -21,6 +22,8 @@ from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.validation import Label
 
 __all__ = ["LaggedClassifier"]
+
+NO_NUMBERS = "its model predicts classes, not numbers"
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -114,18 +117,6 @@ class ClassLags(Lags):
         return [float(self._codes.get(class_label(y), len(self._codes)))]
 
 
-class _NotOffered:
-    """A method of models of numbers that a classifier has not."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, stage: Any, owner: type | None = None) -> Any:
-        raise AttributeError(
-            f"a LaggedClassifier has no {self._name}: its model predicts classes, not numbers"
-        )
-
-
 class LaggedClassifier(ClassRowMethods, LaggedModel):
     """A classifier with lag features, which are computed, stored and saved with it.
 
@@ -196,7 +187,7 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
     classes_ = passed_on("The same as `classes`, as an array.")
     class_weights = passed_on("The weight of the rows of each class that were learned.")
     rows_unlabelled = passed_on("How many rows without a label there were.")
-    predict = learn = forecast = forecast_path = of_target = _NotOffered()
+    predict, learn, forecast, forecast_path, of_target = (NotOffered(NO_NUMBERS) for _ in range(5))
 
     @property
     def _classifier(self) -> Any:

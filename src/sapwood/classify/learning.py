@@ -16,7 +16,7 @@ from sapwood.classify.labels import (
     label_values,
     missing_labels,
 )
-from sapwood.classify.leaves import values_of
+from sapwood.classify.leaves import label_counts, values_of
 from sapwood.classify.parts import check_rows, part_of, rows_at
 from sapwood.classify.predicting import PredictingClassifier
 from sapwood.classify.ratings import ratings_of
@@ -76,6 +76,7 @@ class LearningClassifier(PredictingClassifier):
                 return
             model, calibrator, known = held.model, held.calibrator, len(held.classes)
             ratings, placed = self._rated_in_leaf(x, key, False)
+            labels_before = label_counts(model)
             is_rated = None if placed is None else np.zeros(1, np.int8)
             own_key = key or (key_of_row(x) if self._awaits else 0)
             labels, counts = calibrator.labels, held.counts
@@ -96,7 +97,9 @@ class LearningClassifier(PredictingClassifier):
                 if is_rated is not None and not is_rated[0]:
                     leaf, shares = placed
                     own = LabelledRows(x, np.array([code]), np.array([weight]), None)
-                    _learn_bayes(held, own, leaf, shares, is_rated, one=True)
+                    _learn_bayes(
+                        held, own, leaf, shares, is_rated, labels_before=labels_before, one=True
+                    )
                 calibrator.score_one(ratings, known, code, weight, held.pending, own_key)
 
             self._both(learn, finish, lambda: calibrator.labels == labels)
@@ -207,6 +210,7 @@ class LearningClassifier(PredictingClassifier):
         weights, counts = self._weighted(held, codes, rows.weights)
         leaves = None if held.bayes is None else np.zeros(len(codes), np.int32)
         ratings, is_rated = np.empty((len(codes), max(2, known))), np.zeros(1, np.int8)
+        labels_before = label_counts(held.model)
         found: list[Any] = []
 
         def learn() -> None:
@@ -220,7 +224,8 @@ class LearningClassifier(PredictingClassifier):
             self._held = held._replace(unlabelled=held.unlabelled + unlabelled)
             if not is_rated[0]:
                 ratings[:] = ratings_of(before, known)
-                _learn_bayes(held, rows._replace(weights=weights), leaves, ratings, is_rated)
+                own = rows._replace(weights=weights)
+                _learn_bayes(held, own, leaves, ratings, is_rated, labels_before=labels_before)
             of = known if scored is None else scored
             found.append(
                 calibrator.score_many(
@@ -290,6 +295,7 @@ def _learn_bayes(
     ratings: FloatArray,
     is_rated: NDArray[np.int8],
     *,
+    labels_before: list[int],
     one: bool = False,
 ) -> None:
     """Let leaves of naive Bayes rate and learn rows that their tree has learned.
@@ -306,6 +312,8 @@ def _learn_bayes(
         Those by the tree, which become those by naive Bayes.
     is_rated : array
         A number that the last change sets to 1; nothing can interrupt the changes.
+    labels_before : list of int
+        The number of categories of each feature before the tree learned the rows.
     one : bool
         Whether X is a dict of one row.
     """
@@ -313,4 +321,5 @@ def _learn_bayes(
         return
     matrix, kinds = values_of(held.model, rows.X, one)
     held.bayes.reserve(leaves, matrix.shape[1])
-    held.bayes.learn(matrix, kinds, leaves, ratings, rows.y, rows.weights, is_rated)
+    labels_before = [*labels_before, *[0] * (matrix.shape[1] - len(labels_before))]
+    held.bayes.learn(matrix, kinds, leaves, ratings, rows.y, rows.weights, is_rated, labels_before)

@@ -14,6 +14,7 @@ __all__ = [
     "Merit",
     "check_leaf",
     "inner_leaf",
+    "label_counts",
     "leaf_bayes",
     "leaves_of",
     "values_of",
@@ -65,6 +66,12 @@ def leaves_of(model: Any) -> set[int]:
     kernel = model._kernel
     nodes = kernel.node_table[: kernel.node_count]
     return set(np.flatnonzero(nodes["kind"] == LEAF).tolist())
+
+
+def label_counts(model: Any) -> list[int]:
+    """Return the number of categories of each feature that a model knows."""
+    counts: list[int] = model._features.known.counts
+    return counts
 
 
 def values_of(

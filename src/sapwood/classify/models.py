@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from sapwood.classify.classifier import Classifier
 from sapwood.classify.leaves import Merit
+from sapwood.classify.not_offered import NotOffered
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.regressor import Regressor
@@ -167,6 +168,9 @@ class AdaptiveTreeClassifier(Classifier):
 class ForestClassifier(Classifier):
     """A forest for classification: randomly weighted trees, combined by their errors.
 
+    Half of the members with random weights split early, whether or not the split reduces the
+    impurity, and so find classes that depend on several features together.
+
     Parameters
     ----------
     members : int
@@ -196,6 +200,7 @@ class ForestClassifier(Classifier):
     kind: ClassVar[str] = "ForestClassifier"
     format: ClassVar[int] = 3
     regressor: ClassVar[type[Regressor]] = ForestRegressor
+    draw = NotOffered("it has several trees; draw a member, as in forest.model.member(0).draw()")
 
     def __init__(
         self,

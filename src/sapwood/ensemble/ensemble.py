@@ -107,7 +107,7 @@ class Ensemble(Regressor):
             {rate: poisson_thresholds(rate) for rate in rates},
             parameters["track"] == "auto",
             self._new_pending,
-            renewal(self._fresh, self._share_memory, self._tell),
+            renewal(self._fresh, self._share_memory, self._tell, self._may_take_over),
             renewal.shortest,
             threads,
         )
@@ -139,17 +139,23 @@ class Ensemble(Regressor):
 
     def _new_tree_like(self, table: NDArray[Any], place: int) -> TreeKernel:
         """Return an empty tree for one of which something is known."""
-        limit = table["max_bytes"].item(place)
-        settings = self._settings(self._role_of(table, place), limit)
+        settings = self._settings_of(table, place, table["max_bytes"].item(place))
         return settings.new_kernel(self._features, name_bytes=0)
 
-    def _settings(self, role: Role, max_bytes: int) -> TreeSettings:
-        """Return the settings of a tree of some role, as the parameters and rules are now."""
+    def _settings_of(self, table: NDArray[Any], place: int, max_bytes: int) -> TreeSettings:
+        """Return the settings of a tree, of which something is known."""
+        return self._settings(self._role_of(table, place), max_bytes, table["number"].item(place))
+
+    def _settings(self, role: Role, max_bytes: int, number: int) -> TreeSettings:
+        """Return the settings of a tree of some role, as the parameters and rules are now.
+
+        `number` is that of the tree; all trees of an ensemble have different ones.
+        """
         settings, no_splits = role.settings, self._parameters["no_splits"]
         if settings.parameters["no_splits"] != no_splits:
             settings = settings.without_splits_on(no_splits)
         if self._growth_of is not None:
-            growth = self._growth_of(settings.growth, role.rate)
+            growth = self._growth_of(settings.growth, role.rate, number)
             settings = replace(settings, growth=growth)
         return settings.limited(max_bytes) if max_bytes else settings
 
@@ -159,7 +165,7 @@ class Ensemble(Regressor):
         role = self._next_role(number) if waits else self._first_roles[place]
         known = self._features.known
         limit = int(kernel.tree_table["max_bytes"][-1])
-        tree = self._settings(role, limit).new_kernel(self._features, name_bytes=0)
+        tree = self._settings(role, limit, number).new_kernel(self._features, name_bytes=0)
         own = self._bytes_for_each(self._features, known)
         relay = memory.relay(tree, self._features, known, own)
         SchemaMigration(self._features, known, [relay]).commit_now()
@@ -281,6 +287,16 @@ class Ensemble(Regressor):
         """Return what an ensemble of so many trees may come to occupy beside them."""
         return KERNEL_BYTES + self._notes_bytes(trees)
 
+    def _may_take_over(self, kernel: EnsembleKernel) -> bool:
+        """Return whether the candidate may replace a member: not if all its rows are of one class."""
+        if self._growth_of is None:
+            return True
+        candidate = kernel.trees[-1]
+        if kernel.targets == 1:
+            return bool(candidate.low < candidate.high)
+        streams = candidate.target_records.streams
+        return bool((streams["low"] < streams["high"]).any())
+
     def _share_memory(self, kernel: EnsembleKernel) -> None:
         """Let each tree have what it occupies, and an equal part of what is free."""
         if not self._max_bytes:
@@ -290,18 +306,18 @@ class Ensemble(Regressor):
         free = max(total - int(used.sum()), 0) // len(used)
         limits = np.maximum(used + free, LEAST_BYTES)
         for place, (tree, limit) in enumerate(zip(kernel.trees, limits.tolist(), strict=True)):
-            self._set_rules(tree, self._role_of(kernel.tree_table, place), limit)
+            self._set_rules(tree, kernel.tree_table, place, limit)
         kernel.tree_table["max_bytes"] = limits
 
-    def _set_rules(self, tree: TreeKernel, role: Role, max_bytes: int) -> None:
-        settings = self._settings(role, max_bytes)
+    def _set_rules(self, tree: TreeKernel, table: NDArray[Any], place: int, max_bytes: int) -> None:
+        settings = self._settings_of(table, place, max_bytes)
         tree.set_rules(settings.growth.to_record(), settings.memory.to_record())
 
     def _use_growth(self, growth_of: GrowthOf) -> None:
         self._growth_of = growth_of
         table = self._kernel.tree_table
         for place, tree in enumerate(self._kernel.trees):
-            self._set_rules(tree, self._role_of(table, place), int(table["max_bytes"][place]))
+            self._set_rules(tree, table, place, table["max_bytes"].item(place))
 
     def _tell(self, event: Event) -> None:
         for listener in self._listeners:
@@ -371,7 +387,7 @@ class Ensemble(Regressor):
     def _change_no_splits(self, names: tuple[Label, ...]) -> None:
         kernel, changes = self._kernel, []
         for place, tree in enumerate(kernel.trees):
-            settings = self._settings(self._role_of(kernel.tree_table, place), tree.max_bytes)
+            settings = self._settings_of(kernel.tree_table, place, tree.max_bytes)
             rules = settings.without_splits_on(names).memory
             changes.append(pruning.other_splits(tree, self._features, names, rules))
         commit_splits(changes, names, self._parameters)
@@ -414,7 +430,7 @@ class Ensemble(Regressor):
 
     def _as_tree(self, place: int) -> HoeffdingTreeRegressor:
         kernel = self._kernel.trees[place]
-        settings = self._settings(self._role_of(self._kernel.tree_table, place), 0)
+        settings = self._settings_of(self._kernel.tree_table, place, 0)
         tree = HoeffdingTreeRegressor(
             **{**settings.parameters, "categorical": self._parameters["categorical"]}
         )

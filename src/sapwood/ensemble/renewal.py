@@ -92,11 +92,14 @@ class Renewal(ABC):
         Is called with the ensemble, to let each tree have a part of the memory.
     tell : callable
         Called with each event.
+    may_take_over : callable
+        Whether the candidate of the ensemble may replace a member.
     """
 
     fresh: Callable[[EnsembleKernel, int, int], Renewed]
     share_memory: Callable[[EnsembleKernel], None]
     tell: Callable[[Event], None]
+    may_take_over: Callable[[EnsembleKernel], bool]
 
     shortest: ClassVar[float]
     longest: ClassVar[float]
@@ -112,10 +115,11 @@ class Renewal(ABC):
         self._tell_splits(kernel)
         born = float(kernel.tree_table["born"][kernel.members])
         age = kernel.rows - born
-        if self._is_all_lost(kernel, age):
+        may_take_over = self.may_take_over(kernel)
+        if may_take_over and self._is_all_lost(kernel, age):
             self._begin_anew(kernel, age)
             return
-        place = self.beaten(kernel, age)
+        place = self.beaten(kernel, age) if may_take_over else None
         if place is not None:
             self._replace(kernel, place, age)
         elif kernel.changed > born and self._is_changed(kernel):

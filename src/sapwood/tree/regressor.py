@@ -178,7 +178,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     def _use_growth(self, growth_of: GrowthOf) -> None:
         own = {name: each for name, each in self._parameters.items() if name != "categorical"}
         settings = TreeSettings.checked(**own)
-        growth = growth_of(settings.growth, 0.0)
+        growth = growth_of(settings.growth, 0.0, 0)
         self._kernel.set_rules(growth.to_record(), settings.memory.to_record())
         self._growth_of = growth_of
 

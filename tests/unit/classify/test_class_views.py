@@ -68,6 +68,39 @@ def test_lags_are_part_of_an_explanation():
     assert "light.lag1" in str(found.ratings["green"])
 
 
+@pytest.mark.parametrize("y", [SKY, SKY == "clear"], ids=["3 classes", "2 classes"])
+@pytest.mark.parametrize("kind", ["tree", "adaptive"])
+def test_a_picture_shows_the_share_of_one_class(kind, y):
+    model = learned(kind, y)
+    shown = (
+        model.classes[1]
+        if len(model.classes) == 2
+        else max(model.class_weights, key=model.class_weights.get)
+    )
+    assert f"mean of {shown}, line" in model.draw().svg
+    assert model.draw(label=shown) == model.draw()
+    assert f"… {len(model.to_rules())} leaves" in model.draw(max_depth=0).svg
+    if len(model.classes) > 2:
+        others = [model.draw(label=label).svg for label in model.classes]
+        assert len(set(others)) == 3
+    for label in ("none", *(model.classes[:1] if len(model.classes) == 2 else ())):
+        with pytest.raises(ValueError, match="the picture shows one of"):
+            model.draw(label=label)
+
+
+def test_a_model_without_rows_has_a_picture_and_a_forest_has_none():
+    assert "<svg" in sapwood.HoeffdingTreeClassifier().draw().svg
+    forest = sapwood.ForestClassifier()
+    assert not hasattr(forest, "draw")
+    with pytest.raises(AttributeError, match="ForestClassifier has no draw: it has several trees"):
+        forest.draw()
+    lagged = LaggedClassifier(sapwood.HoeffdingTreeClassifier(), Lags([1], target="light"))
+    with pytest.raises(
+        AttributeError, match="LaggedClassifier has no forecast: its model predicts"
+    ):
+        lagged.forecast()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_unlike_all_others_are_anomalies(kind):
     model = learned(kind, SKY)
@@ -75,7 +108,7 @@ def test_rows_unlike_all_others_are_anomalies(kind):
     assert model.anomaly_score_one(ROW) < model.anomaly_score_one(odd)
     own = model.anomaly_score_many([ROW, odd])
     assert own.tolist() == model.model.anomaly_score_many([ROW, odd]).tolist()
-    with pytest.raises(ValueError, match="linear models"):
+    with pytest.raises(ValueError, match="leaf = 'majority': anomaly scores need linear models"):
         learned(kind, SKY, leaf="majority").anomaly_score_one(ROW)
 
 

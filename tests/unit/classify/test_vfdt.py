@@ -182,6 +182,30 @@ def test_rows_in_batches_are_learned_as_one_by_one(leaf):
 
 
 @pytest.mark.parametrize("leaf", BAYES)
+def test_categories_that_a_batch_brings_are_rated_as_one_by_one(leaf):
+    rng = np.random.default_rng(3)
+    known = rng.integers(0, 90, 700)  # more than have counts of their own
+    known[:5] = 0
+    X = {
+        "a": np.array([None if c % 11 == 0 else f"c{c}" for c in known], object),
+        "b": np.array([f"c{c % 7}" for c in known[::-1]], object),
+        "x": rng.normal(size=700),
+    }
+    codes = (known % 3 + (X["x"] > 0)).astype(int)
+    many, one = (sapwood.HoeffdingTreeClassifier(leaf=leaf, delta=0.05) for _ in range(2))
+    spans = [slice(0, 3), slice(3, 40), slice(40, 700)]
+    p = [many.predict_proba_learn_many(part(X, span), codes[span]) for span in spans]
+    for span, own in zip(spans, p, strict=True):
+        for row, expected in zip(range(700)[span], own, strict=True):
+            x = {name: column[row] for name, column in X.items()}
+            shares = one.predict_proba_one(x)
+            found = [shares.get(label, 0.0) for label in many.classes[: own.shape[1]]]
+            assert found == expected.tolist(), row
+            one.learn_one(x, int(codes[row]))
+    assert many.to_bytes() == one.to_bytes()
+
+
+@pytest.mark.parametrize("leaf", BAYES)
 def test_a_saved_model_goes_on_and_damaged_tables_are_rejected(leaf):
     X, codes = rows_of(1200)
     model = sapwood.HoeffdingTreeClassifier(leaf=leaf, merit="gini", delta=0.05, grace_period=50)

@@ -7,9 +7,14 @@ from benchmarks.class_peers import OURS
 from benchmarks.class_streams import ClassStream
 
 
-@pytest.mark.parametrize("question", [classes, class_observers])
-def test_the_page_is_that_of_the_results(question):
-    assert question.page(question.read()) == question.PAGE.read_text(encoding="utf-8")
+def test_the_page_of_classifiers_is_that_of_the_results():
+    page = classes.page(classes.read(), classes.read(classes.LONG_FILE))
+    assert page == classes.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_of_observers_is_that_of_the_results():
+    page = class_observers.page(class_observers.read())
+    assert page == class_observers.PAGE.read_text(encoding="utf-8")
 
 
 def test_the_tables_of_weights_are_those_of_the_results():
@@ -35,6 +40,26 @@ def test_a_run_resumes_with_what_was_measured_of_others():
     ours, longer, gone = record(learner=OURS[0]), record(rows=40), record(stream="unknown")
     kept = classes.kept_of([*others, ours, longer, gone], [stream])
     assert kept == {each.key: each for each in others}
+
+
+def test_streams_that_a_run_has_not_finished_are_left_out():
+    whole = [record("led", learner=name) for name in ("a", "b")]
+    assert classes._complete([*whole, record("sea", learner="a")]) == whole
+    assert classes._complete([]) == []
+
+
+def test_slow_learners_are_measured_on_short_streams_alone(monkeypatch):
+    fast, slow = "fast", classes.SHORT_ONLY[0]
+    monkeypatch.setattr(classes, "learners", lambda: dict.fromkeys((fast, slow)))
+    stream = ClassStream("mine", [], [])
+    known = {
+        ("mine", timing, name): record("mine", 0, timing, name)
+        for timing in classes.TIMINGS
+        for name in (fast, slow)
+    }
+    found = [(r.timing, r.learner) for r in classes.measured(stream, known, is_long=True)]
+    assert found == [("at once", fast)]
+    assert len(list(classes.measured(stream, known))) == 3  # river SRP is too slow for both timings
 
 
 def test_learners_that_are_not_installed_are_kept(monkeypatch):

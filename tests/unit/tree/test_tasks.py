@@ -21,7 +21,7 @@ COSTS = Task("costs in one currency", MeritUnit.ONE, True, _log_columns)
 class CostGrowth:
     """Hands the third task over to trees, as `ClassGrowth` does with classes."""
 
-    def __call__(self, growth: GrowthRules, rate: float) -> GrowthRules:
+    def __call__(self, growth: GrowthRules, rate: float, number: int) -> GrowthRules:
         return replace(growth, task=COSTS)
 
 
