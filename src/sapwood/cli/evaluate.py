@@ -154,11 +154,12 @@ def _outputs(run: Prequential, files: Files) -> list[Output]:
 def _write_curve(path: Path, found: "Evaluation") -> None:
     if found.targets:
         curves = {
-            name: (own.curve, own.beside, *_bound_curve(own)) for name, own in found.targets.items()
+            name: (own.curve, own.further, *_bound_curve(own))
+            for name, own in found.targets.items()
         }
         write_curves(path, curves)
     else:
-        write_curve(path, found.curve, found.beside, *_bound_curve(found))
+        write_curve(path, found.curve, found.further, *_bound_curve(found))
 
 
 def _bound_curve(found: "Evaluation") -> list[Any]:

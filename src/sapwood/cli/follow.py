@@ -192,7 +192,7 @@ class Follower(Generic[Run]):
         if self.run.nothing_used:
             self.terminal.say(
                 f"interrupted after {rows} rows, all rejected: nothing was saved; the first is "
-                f"{self.run.first_refused}"
+                f"{self.run.first_rejected}"
             )
         elif self._file is not None:
             self._save()

@@ -18,8 +18,7 @@ from sapwood.storage.atomic import write_atomically
 from sapwood.streams.stream import numbers_by_name, place_in_words
 
 if TYPE_CHECKING:
-    from sapwood.evaluate.class_run import ClassStep
-    from sapwood.evaluate.prequential import Step
+    from sapwood.evaluate.run import Step
     from sapwood.streams.stream import BadRow, Unit
     from sapwood.validation import Label
 
@@ -166,25 +165,25 @@ class ClassPredictionFile(GrowingFile):
         super().__init__(path, [*ids, *names, "actual", "prediction", "probability", *sets])
         self._unit = unit
 
-    def write(self, step: "ClassStep") -> None:
+    def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
-        rows = step.rows
-        if rows is None:
-            return
-        count = len(rows.labels)
-        numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
-        highest = rows.probabilities.max(axis=1).tolist() if len(rows.classes) else [0.0] * count
-        ids = (column[:count] for column in rows.chunk.ids.values())
-        written = zip(
-            *(each.tolist() if isinstance(each, np.ndarray) else each for each in ids),
-            *(each.tolist() for each in numbers),
-            rows.labels,
-            rows.predicted(),
-            map(repr, highest),
-            *([" | ".join(map(str, own)) for own in each] for each in zip(*rows.sets, strict=True)),
-            strict=True,
-        )
-        self.write_rows(["" if each is None else each for each in row] for row in written)
+        for rows in step.predicted:
+            count = len(rows.labels)
+            numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
+            known = len(rows.classes)
+            highest = rows.probabilities.max(axis=1).tolist() if known else [0.0] * count
+            ids = (column[:count] for column in rows.chunk.ids.values())
+            sets = zip(*rows.sets, strict=True)
+            written = zip(
+                *(each.tolist() if isinstance(each, np.ndarray) else each for each in ids),
+                *(each.tolist() for each in numbers),
+                rows.labels,
+                rows.predicted(),
+                map(repr, highest),
+                *([" | ".join(map(str, own)) for own in each] for each in sets),
+                strict=True,
+            )
+            self.write_rows(["" if each is None else each for each in row] for row in written)
 
 
 def _columns(values: "np.ndarray[Any, Any]") -> list[list[float]]:
@@ -228,7 +227,7 @@ class BadRowFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, ["file", "place", "reason", "column", "value", "text"])
 
-    def write(self, step: "Step | ClassStep") -> None:
+    def write(self, step: "Step") -> None:
         """Write what a step has left out."""
         self.write_bad(step.bad)
 
@@ -253,7 +252,7 @@ class EventFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, [])
 
-    def write(self, step: "Step | ClassStep") -> None:
+    def write(self, step: "Step") -> None:
         """Write what has changed in a step."""
         events = [*(alarm.to_dict() for alarm in step.drift_events), *step.events]
         lines = [json.dumps(each, ensure_ascii=False) for each in events]

@@ -146,7 +146,7 @@ class BaselineScores(Recorder):
         return found
 
     def point(self, time: float) -> tuple[float, ...]:
-        """Return further values of a point of the learning curve: see `BESIDE`."""
+        """Return further values of a point of the learning curve: see `FURTHER`."""
         *lines, own = self._tables.means.tolist()
         told = [time, own[0], own[2]]
         for mae, square, faded_mae, faded_square in lines:

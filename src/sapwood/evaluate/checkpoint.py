@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import model, validation
-from sapwood.evaluate.tally import SAMPLE
+from sapwood.evaluate.run import SAMPLE
 from sapwood.model import StoredModel
 from sapwood.storage import container
 from sapwood.storage.atomic import StrPath, remove_unfinished, write_atomically
@@ -97,15 +97,15 @@ class CheckpointFile:
     def __init__(self, path: StrPath) -> None:
         self.path = os.fsdecode(path)
         self._latest = os.path.realpath(self.path)
-        beside = self._latest if os.path.islink(self.path) else self.path
-        self.previous = f"{beside}.previous"
-        self._next = f"{beside}.next"
+        base = self._latest if os.path.islink(self.path) else self.path
+        self.previous = f"{base}.previous"
+        self._next = f"{base}.next"
         self._lock = f"{self._latest}.lock"
         self.warning: str | None = None
         self._latest_is_good = False
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def companions(self) -> tuple[str, ...]:
         """The other files of the checkpoint, which may exist now or later."""
         return self.previous, self._next, self._lock
 

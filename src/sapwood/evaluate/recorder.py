@@ -3,7 +3,8 @@
 A recorder defines what it keeps of labelled rows (`score`, `record`), what it notes at the points of
 the learning curve (`mark`), its state (`to_arrays`, `restored`), the fields of an `Evaluation` that it
 fills in (`results`), and what becomes of these fields if there are several targets (`merge`). A new
-measure is a recorder, and a line in `sapwood.evaluate.record.Record`.
+measure of numbers is a recorder, and a line in `sapwood.evaluate.record.Record`; one of classes is a
+recorder of `sapwood.evaluate.classes.PredictedRows`, and a line in `ClassRun`.
 
 A batch is learned in one call of the model, whatever points of the curve are in it: what depends on
 rows is computed from their predictions afterwards. Batches end only at the few points where recorders
@@ -17,13 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood import validation
 from sapwood.rows.labels import Labels
 from sapwood.storage.lists import packed, unpacked
 from sapwood.streams.stream import Column, FloatArray
 
 if TYPE_CHECKING:
     from sapwood.evaluate.delay import Late
-    from sapwood.evaluate.scores import Scores
 
 __all__ = [
     "LabelledRows",
@@ -32,6 +33,8 @@ __all__ = [
     "packed",
     "rows_until_look",
     "saved_array",
+    "saved_place",
+    "saved_seconds",
     "unpacked",
 ]
 
@@ -69,25 +72,25 @@ class Moment(NamedTuple):
 
     Parameters
     ----------
-    scores : Scores
+    scores : Scores or ClassScores
         The errors up to here.
     seconds : float
         The time that the evaluation has taken.
     leaves, nbytes : int
         The size of the model, -1 if it is not known.
-    beside : tuple of float, optional
-        The bias, and the errors of baselines: `sapwood.evaluate.result.BESIDE`.
+    further : tuple of float, optional
+        The bias, and the errors of baselines: `sapwood.evaluate.result.FURTHER`.
     interval : int
         How many rows the points of the curve are apart.
     model : object, optional
         The model after these rows; None if it is not looked at here (`rows_until_look`).
     """
 
-    scores: "Scores"
+    scores: Any
     seconds: float
     leaves: int = -1
     nbytes: int = -1
-    beside: tuple[float, ...] | None = None
+    further: tuple[float, ...] | None = None
     interval: int = 1
     model: Any = None
 
@@ -186,7 +189,7 @@ class Recorder:
     def score(self, rows: LabelledRows) -> None:
         """Take rows into account, in order, up to a point of the learning curve at most."""
 
-    def record(self, rows: LabelledRows) -> None:
+    def record(self, rows: Any) -> None:
         """Take rows into account, in order; points of the learning curve may be among them."""
 
     def mark(self, moment: Moment) -> None:
@@ -229,3 +232,17 @@ def saved_array(
     if saved.dtype != dtype or not fits:
         raise ValueError(f"the saved {name} are {saved.dtype} of shape {saved.shape}")
     return saved.copy()
+
+
+def saved_place(saved: Any) -> str | None:
+    """Return the place of a first row that was saved, None if there was no such row."""
+    if not isinstance(saved, str | None):
+        raise TypeError(f"the first row not scored or rejected is {validation.shown(saved)}")
+    return saved
+
+
+def saved_seconds(saved: Any) -> float:
+    """Return a time that was saved, once it is known to be one."""
+    if type(saved) not in (int, float) or not 0 <= saved < math.inf:
+        raise ValueError(f"{validation.shown(saved)} seconds are saved")
+    return float(saved)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BAND",
     "BASELINES",
-    "BESIDE",
     "BY_PREDICTION",
     "CURVE",
+    "FURTHER",
     "MEASURES",
     "PART",
     "PREDICTION",
@@ -37,7 +37,7 @@ __all__ = [
     "Evaluation",
     "Intervals",
     "MemberHistory",
-    "Refusals",
+    "Rejections",
     "Sample",
     "compared",
 ]
@@ -70,7 +70,7 @@ BASELINES = {
 """What any model has to beat, in words."""
 MEASURES = ("mae", "rmse", "faded_mae", "faded_rmse")
 """The errors of a baseline along the curve."""
-BESIDE = np.dtype(
+FURTHER = np.dtype(
     [
         ("time", np.float64),
         ("bias", np.float64),
@@ -78,7 +78,7 @@ BESIDE = np.dtype(
         *((f"{name}_{measure}", np.float64) for name in BASELINES for measure in MEASURES),
     ]
 )
-"""What stands beside a point of the learning curve: the time of its last row in seconds since 1970,
+"""Further values at a point of the learning curve: the time of its last row in seconds since 1970,
 if that is known; how much the model predicts too much, on average; and the errors of baselines."""
 
 ROW = np.dtype(
@@ -132,7 +132,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class Rejections:
     """Rows that were left out.
 
     Parameters
@@ -265,7 +265,7 @@ class Evaluation:
         The numbers of rows that were read (including rejected rows), predicted and learned.
     rows_without_target, labels_joined : int
         The numbers of rows without a target, and of rows that contained the labels of such rows.
-    rejected : Refusals
+    rejected : Rejections
         The rejected rows. The old name, `refused`, is deprecated.
     total, faded, window : Errors
         The errors of all scored rows, the exponentially weighted errors, and the errors of the last
@@ -297,8 +297,9 @@ class Evaluation:
     baselines : mapping of str to Baseline
         The errors of forecasts that need no model, for the same rows: see `BASELINES`. The value
         one week earlier is there if the stream has times, and covers more than two weeks or so.
-    beside : structured array
-        For each point of the curve further values: see `BESIDE`.
+    further : structured array
+        For each point of the curve further values: see `FURTHER`. The old name, `beside`, is
+        deprecated.
     sample : Sample, optional
         Some of the rows, a random one of each block.
     errors_by : ErrorsBy, optional
@@ -341,7 +342,7 @@ class Evaluation:
     rows_read: int
     rows_predicted: int
     rows_learned: int
-    rejected: Refusals
+    rejected: Rejections
     total: Errors
     faded: Errors
     window: Errors
@@ -361,7 +362,7 @@ class Evaluation:
     first_unscored: str | None = None
     bias: float = math.nan
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
-    beside: NDArray[Any] = field(default_factory=lambda: np.zeros(0, BESIDE))
+    further: NDArray[Any] = field(default_factory=lambda: np.zeros(0, FURTHER))
     sample: Sample | None = None
     errors_by: ErrorsBy | None = None
     recent: NDArray[Any] = field(default_factory=lambda: np.zeros(0, ROW))
@@ -391,7 +392,13 @@ class Evaluation:
         return self.drift_events
 
     @property
-    def refused(self) -> Refusals:
+    def beside(self) -> NDArray[Any]:
+        """Deprecated: use `further`."""
+        deprecated("Evaluation.beside", "Evaluation.further")
+        return self.further
+
+    @property
+    def refused(self) -> Rejections:
         """Deprecated: use `rejected`."""
         deprecated("Evaluation.refused", "Evaluation.rejected")
         return self.rejected

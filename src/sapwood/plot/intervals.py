@@ -131,7 +131,7 @@ def coverage(evaluation: Evaluation, ax: Axes) -> None:
     if intervals is None or not len(intervals.curve):
         raise EmptyChartError(NOTHING)
     along = along_of(evaluation)
-    x = places_of(intervals.curve["row"], evaluation.beside["time"], along)
+    x = places_of(intervals.curve["row"], evaluation.further["time"], along)
     names = [f"{level:g}" for level in intervals.levels]
     titles = [f"{100 * level:g} % level" for level in intervals.levels]
     handles: list[Any] = []

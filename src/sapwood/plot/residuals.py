@@ -167,7 +167,7 @@ def _draw_pair(ax: Axes, x: Any, right: FloatArray, predicted: FloatArray) -> No
 @chart
 def bias(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the bias over the stream: the mean of predicted minus actual values."""
-    points = evaluation.beside
+    points = evaluation.further
     label_axes(ax, "rows", f"prediction − {plain(evaluation.target, 18)}")
     if not len(points):
         raise EmptyChartError(NOTHING)
