@@ -18,10 +18,7 @@ SECONDS = 0.2  # between two changes
 class Bar:
     """A line that is rewritten, on a terminal or below a notebook's cell.
 
-    Parameters
-    ----------
-    run : Prequential
-        What is under way.
+    - `run`: what is under way.
     """
 
     def __init__(self, run: "Prequential") -> None:

@@ -45,12 +45,8 @@ class BaselineScores(Recorder):
     weighted mean, and the label of one week before; before there is one, the last takes its place,
     and 0 before any label is known. Rows that a model has no error for are left out.
 
-    Parameters
-    ----------
-    fade : float
-        Each new row multiplies the weights of earlier rows by this factor.
-    window : int
-        The number of latest rows in the window.
+    - `fade`: each new row multiplies the weights of earlier rows by this factor.
+    - `window`: the number of latest rows in the window.
 
     Examples
     --------
@@ -123,10 +119,7 @@ class BaselineScores(Recorder):
     def finished(self, scores: Scores) -> dict[str, Baseline]:
         """Return the errors so far.
 
-        Parameters
-        ----------
-        scores : Scores
-            Those of the model, for the same rows: they know how much the target varies.
+        - `scores`: those of the model, for the same rows: they know how much the target varies.
         """
         found = {}
         rows = int(self._tables.counts[0])

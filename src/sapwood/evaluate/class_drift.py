@@ -21,14 +21,9 @@ class ClassDriftLog(DriftLog):
     The monitor watches the log-loss of each row as the size of its error, and the class as one more
     category among the features.
 
-    Parameters
-    ----------
-    monitor : Monitor
-        It watches rows that have labels.
-    target : str
-        The column of labels.
-    stream : Stream
-        The rows; columns that change with the calendar alone are not watched.
+    - `monitor`: it watches rows that have labels.
+    - `target`: the column of labels.
+    - `stream`: the rows; columns that change with the calendar alone are not watched.
     """
 
     def __init__(self, monitor: Monitor, target: str, stream: Stream) -> None:
@@ -38,12 +33,8 @@ class ClassDriftLog(DriftLog):
     def update_classes(self, columns: Mapping[Any, Any], rows: PredictedRows) -> None:
         """Watch the rows that have labels.
 
-        Parameters
-        ----------
-        columns : mapping
-            The features.
-        rows : PredictedRows
-            What was predicted.
+        - `columns`: the features.
+        - `rows`: what was predicted.
         """
         at = np.flatnonzero(rows.has_label).tolist()
         watched = {

@@ -291,11 +291,8 @@ class ClassScores(Recorder):
 def roc_auc(ranks: IntArray) -> float:
     """Return the area under the ROC curve, of each class against all others, as a mean.
 
-    Parameters
-    ----------
-    ranks : array of int, shape (classes, 2, bins)
-        How many rows of other classes, and of the class, have its probability in each bin; rows of
-        one bin are ties.
+    - `ranks`: how many rows of other classes, and of the class, have its probability in each bin;
+      rows of one bin are ties.
 
     Examples
     --------

@@ -47,27 +47,17 @@ def is_missing(y: Label) -> bool:
 class Waiting:
     """A row whose label is still to come.
 
-    Parameters
-    ----------
-    x, y, prediction
-        Its features, its label, and what was predicted; the last two of each target, if there are
-        several.
-    source, number : str, int
-        The file, and the line or row there.
-    row : int
-        How many rows of the stream were read before it.
-    time : float
-        Its time in seconds since 1970, NaN if that is not known.
-    told : list of float
-        What baselines forecast for it, as `BaselineScores.forecast` returned it; of several
-        targets, of one after the other.
-    ticket : Ticket, optional
-        By which lags know the row.
-    due : float
-        When its label arrives; minus infinity as long as no row had a time.
-    bounds : list of float
-        The lower and the upper bound of each level of the prediction intervals, if the model has
-        some. Of several targets, those of one after the other.
+    - `x`, `y`, `prediction`: its features, its label, and what was predicted; the last two of each
+      target, if there are several.
+    - `source`, `number`: the file, and the line or row there.
+    - `row`: how many rows of the stream were read before it.
+    - `time`: its time in seconds since 1970, NaN if that is not known.
+    - `told`: what baselines forecast for it, as `BaselineScores.forecast` returned it; of several
+      targets, of one after the other.
+    - `ticket`: by which lags know the row.
+    - `due`: when its label arrives; minus infinity as long as no row had a time.
+    - `bounds`: the lower and the upper bound of each level of the prediction intervals, if the
+      model has some. Of several targets, those of one after the other.
     """
 
     x: dict[str, Any]
@@ -123,18 +113,12 @@ class Waiting:
 class Late(NamedTuple):
     """Rows of one target whose labels are delayed, and what happened to them, in order.
 
-    Parameters
-    ----------
-    rows : list of Waiting
-        The rows.
-    events : array of int
-        Row i was predicted at i; its label arrived at -1 - i.
-    y, predictions, times : arrays of float
-        Their labels, what was predicted, and their times as `Waiting.time`.
-    told : array of float, shape (rows, FORECASTS)
-        What baselines forecast for them; filled in for rows that were predicted.
-    bounds : array of float, shape (rows, levels, 2)
-        The prediction intervals, if the model has some.
+    - `rows`: the rows.
+    - `events`: row i was predicted at i; its label arrived at -1 - i.
+    - `y`, `predictions`, `times`: their labels, what was predicted, and their times as
+      `Waiting.time`.
+    - `told`: what baselines forecast for them; filled in for rows that were predicted.
+    - `bounds`: the prediction intervals, if the model has some.
     """
 
     rows: list[Waiting]
@@ -210,14 +194,10 @@ class LateEvents:
 class Delay:
     """The rows that wait for their labels, in order.
 
-    Parameters
-    ----------
-    amount : int or float
-        How late labels are: so many rows, or seconds.
-    by_time : bool
-        Whether these are seconds of the stream's own time. A row whose time is missing, or
-        before that of an earlier one, counts as simultaneous with the latest; rows before the
-        first time count as simultaneous with that.
+    - `amount`: how late labels are: so many rows, or seconds.
+    - `by_time`: whether these are seconds of the stream's own time. A row whose time is missing, or
+      before that of an earlier one, counts as simultaneous with the latest; rows before the first
+      time count as simultaneous with that.
     """
 
     def __init__(self, amount: float, by_time: bool) -> None:

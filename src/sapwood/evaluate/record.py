@@ -32,10 +32,7 @@ __all__ = ["Record", "Recorders"]
 class Recorders:
     """The recorders of one target, which are updated, saved and merged together.
 
-    Parameters
-    ----------
-    recorders : sequence of Recorder
-        In the order in which they take rows into account.
+    - `recorders`: in the order in which they take rows into account.
     """
 
     def __init__(self, recorders: Sequence[Recorder]) -> None:
@@ -78,12 +75,8 @@ class Recorders:
 class Record(Recorders):
     """The recorders of one target that is a number.
 
-    Parameters
-    ----------
-    levels : sequence of float
-        Of the prediction intervals, if the model has some.
-    fade, window
-        As for `Scores`.
+    - `levels`: of the prediction intervals, if the model has some.
+    - `fade`, `window`: as for `Scores`.
     """
 
     def __init__(self, levels: Sequence[float], fade: float, window: int) -> None:
@@ -112,16 +105,10 @@ class Record(Recorders):
     def update(self, rows: LabelledRows, model: Any, size: tuple[int, int], seconds: float) -> None:
         """Record rows whose labels have arrived.
 
-        Parameters
-        ----------
-        rows : LabelledRows
-            In order. If there are none, baselines may still have to forecast some.
-        model : object
-            The model after the last of them.
-        size : tuple of int
-            Its leaves and bytes, as for `Moment`.
-        seconds : float
-            The time that the evaluation has taken up to now.
+        - `rows`: in order. If there are none, baselines may still have to forecast some.
+        - `model`: the model after the last of them.
+        - `size`: its leaves and bytes, as for `Moment`.
+        - `seconds`: the time that the evaluation has taken up to now.
         """
         count, interval = len(rows.y), self.curve.interval
         is_scored = rows.is_scored

@@ -47,12 +47,9 @@ LOOK = 5000
 def rows_until_look(rows: int, interval: int) -> int:
     """Return after how many more rows recorders see the model.
 
-    Parameters
-    ----------
-    rows : int
-        The number of scored rows.
-    interval : int
-        How many rows the points of the learning curve are apart. Looks are at such points.
+    - `rows`: the number of scored rows.
+    - `interval`: how many rows the points of the learning curve are apart. Looks are at such
+      points.
 
     Examples
     --------
@@ -70,20 +67,12 @@ def rows_until_look(rows: int, interval: int) -> int:
 class Moment(NamedTuple):
     """A point of the learning curve, or the end of a stream.
 
-    Parameters
-    ----------
-    scores : Scores or ClassScores
-        The errors up to here.
-    seconds : float
-        The time that the evaluation has taken.
-    leaves, nbytes : int
-        The size of the model, -1 if it is not known.
-    further : tuple of float, optional
-        The bias, and the errors of baselines: `sapwood.evaluate.result.FURTHER`.
-    interval : int
-        How many rows the points of the curve are apart.
-    model : object, optional
-        The model after these rows; None if it is not looked at here (`rows_until_look`).
+    - `scores`: the errors up to here.
+    - `seconds`: the time that the evaluation has taken.
+    - `leaves`, `nbytes`: the size of the model, -1 if it is not known.
+    - `further`: the bias, and the errors of baselines: `sapwood.evaluate.result.FURTHER`.
+    - `interval`: how many rows the points of the curve are apart.
+    - `model`: the model after these rows; None if it is not looked at here (`rows_until_look`).
     """
 
     scores: Any
@@ -98,22 +87,13 @@ class Moment(NamedTuple):
 class LabelledRows(NamedTuple):
     """Rows of one target whose labels are known, in the order in which the labels arrived.
 
-    Parameters
-    ----------
-    predictions, y : arrays of float
-        What was predicted, and what was observed.
-    times : array of float, optional
-        The seconds since 1970 of each row, NaN where they are not known.
-    bounds : array of float, shape (rows, levels, 2), optional
-        The prediction intervals.
-    features : mapping of columns, or list of dicts
-        The features; dicts if labels are delayed.
-    where : callable
-        Returns the place of a row in the stream, for messages.
-    late : Late, optional
-        If labels are delayed, all rows that were predicted or labelled.
-    events : array of int, optional
-        What happened to the rows of `late`, as `Late.events`.
+    - `predictions`, `y`: what was predicted, and what was observed.
+    - `times`: the seconds since 1970 of each row, NaN where they are not known.
+    - `bounds`: the prediction intervals.
+    - `features`: the features; dicts if labels are delayed.
+    - `where`: returns the place of a row in the stream, for messages.
+    - `late`: if labels are delayed, all rows that were predicted or labelled.
+    - `events`: what happened to the rows of `late`, as `Late.events`.
     """
 
     predictions: FloatArray

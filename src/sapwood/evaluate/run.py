@@ -72,25 +72,14 @@ class Step:
 class Run:
     """An evaluation in progress, chunk by chunk.
 
-    Parameters
-    ----------
-    stream : Stream
-        The rows.
-    target : str
-        The name of what is predicted, for messages.
-    on_bad_row : {"error", "skip"}
-        Whether a row that cannot be used stops the run.
-    records : sequence of Recorders
-        What is recorded of each target.
-    drift : DriftLog, optional
-        What watches the rows that are scored.
+    - `stream`: the rows.
+    - `target`: the name of what is predicted, for messages.
+    - `on_bad_row`: whether a row that cannot be used stops the run.
+    - `records`: what is recorded of each target.
+    - `drift`: what watches the rows that are scored.
 
-    Attributes
-    ----------
-    waiting : bool
-        Whether the run waits for rows: the only time at which an exception does no harm.
-    before_wait : callable
-        Called whenever that begins; it may raise.
+    - `waiting`: whether the run waits for rows: the only time at which an exception does no harm.
+    - `before_wait`: called whenever that begins; it may raise.
     """
 
     counts: ClassVar[tuple[str, ...]]  # that are saved

@@ -131,21 +131,13 @@ def _finite(fields: dict[str, Any]) -> dict[str, Any]:
 class SeasonalScores(Recorder):
     """Scores predictions relative to the seasonal naive forecast.
 
-    Parameters
-    ----------
-    season : int or str
-        Rows, or a duration.
-    horizon : int or str, optional
-        How far ahead rows are predicted, in the same unit.
-    by : sequence of names
-        The columns that identify series.
-    levels : sequence of float
-        The levels of the prediction intervals.
-    are_repeated : bool
-        Whether several rows of a series have the same time each time, as where dates have no hour:
-        the k-th of them is then compared with the k-th a season earlier.
-    calendar : Calendar, optional
-        Whose local time has the hours.
+    - `season`: rows, or a duration.
+    - `horizon`: how far ahead rows are predicted, in the same unit.
+    - `by`: the columns that identify series.
+    - `levels`: the levels of the prediction intervals.
+    - `are_repeated`: whether several rows of a series have the same time each time, as where dates
+      have no hour: the k-th of them is then compared with the k-th a season earlier.
+    - `calendar`: whose local time has the hours.
     """
 
     def __init__(

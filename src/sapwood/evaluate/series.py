@@ -102,14 +102,9 @@ class SeriesTable:
 class SeriesScores(Recorder):
     """Scores predictions by series.
 
-    Parameters
-    ----------
-    by : sequence of names
-        The columns that identify series.
-    season : int or str
-        Rows of a series, or a duration, by which values are apart that MASE is relative to.
-    most : int
-        How many series have errors of their own.
+    - `by`: the columns that identify series.
+    - `season`: rows of a series, or a duration, by which values are apart that MASE is relative to.
+    - `most`: how many series have errors of their own.
 
     Examples
     --------

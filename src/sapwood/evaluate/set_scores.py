@@ -17,10 +17,7 @@ __all__ = ["SetScores"]
 class SetScores(Recorder):
     """The coverage and the mean size of prediction sets of some levels.
 
-    Parameters
-    ----------
-    levels : iterable of float
-        The nominal levels, between 0 and 1.
+    - `levels`: the nominal levels, between 0 and 1.
 
     Examples
     --------
@@ -41,12 +38,8 @@ class SetScores(Recorder):
     def update(self, sets: Sequence[Sequence[Label]], actual: Label) -> None:
         """Take a row.
 
-        Parameters
-        ----------
-        sets : sequence of sequences
-            The prediction set of each level.
-        actual : str, int or bool
-            The label of the row.
+        - `sets`: the prediction set of each level.
+        - `actual`: the label of the row.
         """
         self.rows += 1
         for place, own in enumerate(sets):

@@ -59,20 +59,12 @@ class Predicted(NamedTuple):
 class Tally(Run):
     """What became of the rows of a run, and the records of its targets.
 
-    Parameters
-    ----------
-    stream : Stream
-        The rows.
-    learner : Learner
-        The model.
-    fade, window : float, int
-        As for `Scores`.
-    on_bad_row : {"error", "skip"}
-        Whether a row that cannot be used stops all.
-    delay : Delay, optional
-        The rows whose labels are late.
-    monitor : Monitor, optional
-        What watches the rows that are scored.
+    - `stream`: the rows.
+    - `learner`: the model.
+    - `fade`, `window`: as for `Scores`.
+    - `on_bad_row`: whether a row that cannot be used stops all.
+    - `delay`: the rows whose labels are late.
+    - `monitor`: what watches the rows that are scored.
     """
 
     counts = COUNTS

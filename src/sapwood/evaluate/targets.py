@@ -52,12 +52,8 @@ def check_model(model: Any, targets: tuple[Label, ...]) -> None:
 class TargetsLearner(Learner):
     """A model of several targets; predictions and y have a column for each.
 
-    Parameters
-    ----------
-    model : HoeffdingTreeRegressor
-        Or another with `several_targets`.
-    targets : tuple
-        The names of the columns of y.
+    - `model`: or another with `several_targets`.
+    - `targets`: the names of the columns of y.
     """
 
     def __init__(self, model: Any, targets: tuple[Label, ...]) -> None:

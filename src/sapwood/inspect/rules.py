@@ -101,20 +101,13 @@ def _shortened(labels: Sequence[Label]) -> list[str]:
 class _Part:
     """The rows of a leaf: what rules of numbers and of classes have in common.
 
-    Parameters
-    ----------
-    conditions : tuple of Condition
-        All of them hold for the rows of the leaf; one for each feature at most.
-    node : int
-        The number of the leaf in `to_frame`, which `prune` takes.
-    weight : float
-        Of the rows that have met the conditions so far, an estimate: rows that were learned before
-        a split are divided as those by which it was found. The weights of all rules add up to the
-        weight of the rows learned.
-    share : float
-        Of the weight of all rows.
-    age : float
-        The weight that the tree has learned since the leaf was made.
+    - `conditions`: all of them hold for the rows of the leaf; one for each feature at most.
+    - `node`: the number of the leaf in `to_frame`, which `prune` takes.
+    - `weight`: of the rows that have met the conditions so far, an estimate: rows that were learned
+      before a split are divided as those by which it was found. The weights of all rules add up to
+      the weight of the rows learned.
+    - `share`: of the weight of all rows.
+    - `age`: the weight that the tree has learned since the leaf was made.
     """
 
     conditions: tuple[Condition, ...]

@@ -24,10 +24,7 @@ MEANINGS = {"hour": "hour of the day", "weekday": "day of the week, 0 is Monday"
 def render_forecast(model: Any) -> str | None:
     """Return the forecast of the rows after the last one, None if their times are not known.
 
-    Parameters
-    ----------
-    model : object
-        The model after the evaluation.
+    - `model`: the model after the evaluation.
     """
     horizon = model.lags.horizon if isinstance(model, LaggedModel) else None
     if not isinstance(horizon, str) or model.several_targets or model.lags.time is None:
@@ -87,10 +84,7 @@ def _calendar(model: LaggedModel) -> Any:
 def render_decomposition(found: Decomposition | None) -> str | None:
     """Return what predictions consist of, on average and by time; None if it is not known.
 
-    Parameters
-    ----------
-    found : Decomposition, optional
-        Of the last rows of the evaluation.
+    - `found`: of the last rows of the evaluation.
     """
     if found is None or not found.parts:
         return None
