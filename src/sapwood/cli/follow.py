@@ -174,11 +174,11 @@ class Follower(Generic[Run]):
             if self.run.waiting:
                 raise KeyboardInterrupt
 
-        def stop_if_asked() -> None:
+        def stop_if_requested() -> None:
             if self._signal:
                 raise KeyboardInterrupt
 
-        self.run.before_wait = stop_if_asked
+        self.run.before_wait = stop_if_requested
         old = {number: signal.signal(number, handle) for number in system.stop_signals}
         try:
             yield

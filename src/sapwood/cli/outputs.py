@@ -31,8 +31,8 @@ __all__ = [
     "PredictionFile",
     "bound_columns",
     "bound_names",
+    "csv_bytes",
     "named",
-    "write_curve",
     "write_curves",
 ]
 
@@ -75,17 +75,15 @@ class GrowingFile:
 
     def write_rows(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows of fields."""
-        text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        self._write_text(text.getvalue())
+        self._write(csv_bytes(rows))
 
     def write_lines(self, lines: Sequence[str]) -> None:
         """Write lines as they are."""
-        self._write_text("".join(f"{line}\n" for line in lines))
+        self._write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
-    def _write_text(self, text: str) -> None:
+    def _write(self, data: bytes) -> None:
         with self._named():
-            self._file.write(text.encode("utf-8", "surrogateescape"))
+            self._file.write(data)
 
     def flush(self) -> None:
         """Hand over what was written."""
@@ -268,24 +266,24 @@ def _encodable(text: str | None) -> str | None:
     return text and text.encode(errors="backslashreplace").decode()
 
 
-def write_curve(path: Path, *tables: "np.ndarray[Any, Any]") -> None:
-    """Write a learning curve, and its additional columns, as CSV."""
-    write_curves(path, {"": tables})
+def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
+    """Return rows of fields as CSV."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogateescape")
 
 
 def write_curves(path: Path, curves: "Mapping[str, Sequence[np.ndarray[Any, Any]]]") -> None:
-    """Write the learning curves of several targets below each other, as CSV.
+    """Write the learning curve of a target, or those of several below each other, as CSV.
 
     - `curves`: for each target its curve, and its additional columns. One without a name has no
       column of names.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
     first = [] if "" in curves else ["target"]
-    tables = next(iter(curves.values()))
-    writer.writerow([*first, *(name for table in tables for name in table.dtype.names or ())])
-    for name, own in curves.items():
+    names = [name for table in next(iter(curves.values())) for name in table.dtype.names or ()]
+    rows: list[list[Any]] = [[*first, *(name.replace("faded_", "weighted_") for name in names)]]
+    for target, own in curves.items():
         for points in zip(*(table.tolist() for table in own), strict=True):
-            named = [name] if first else []
-            writer.writerow([*named, *(value for point in points for value in point)])
-    write_atomically(path, text.getvalue().encode("utf-8", "surrogateescape"))
+            values = [value for point in points for value in point]
+            rows.append([target, *values] if first else values)
+    write_atomically(path, csv_bytes(rows))

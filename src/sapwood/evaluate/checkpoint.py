@@ -75,7 +75,7 @@ class Saved:
             run.restore(self._run, self._arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"{self._source} is not of such a run ({_told(error)}): name another file, or "
+                f"{self._source} is not of such a run ({_words_of(error)}): name another file, or "
                 "remove it to start over"
             ) from None
 
@@ -230,7 +230,7 @@ def _read(path: str, like: Any) -> Saved:
         for name, length in outputs.items():
             validation.whole(length, f"the length of {validation.shown(name)}", 0, 2**63)
     except (KeyError, TypeError, ValueError) as error:
-        raise container.damaged(path, _told(error)) from None
+        raise container.damaged(path, _words_of(error)) from None
     return Saved(identity, outputs, _model_of(data, like, path), path, run, arrays)
 
 
@@ -242,6 +242,6 @@ def _is_whole(path: str) -> bool:
     return False
 
 
-def _told(error: Exception) -> str:
+def _words_of(error: Exception) -> str:
     """Return what is wrong with what was saved, in words."""
     return f"it has no entry {error}" if isinstance(error, KeyError) else str(error)

@@ -54,7 +54,7 @@ class ClassRun(Run):
 
     counts = ("rows_read", "rows_unlabelled")
     task = "classes"
-    hears_trees = False
+    reports_trees = False
     rows_unlabelled: int
 
     def __init__(

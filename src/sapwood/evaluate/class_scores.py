@@ -11,6 +11,7 @@ from sapwood import validation
 from sapwood.classify.labels import class_label
 from sapwood.evaluate.classes import LEAST_PROBABILITY, PredictedRows
 from sapwood.evaluate.recorder import Moment, Recorder, packed, unpacked
+from sapwood.formatting import finite
 from sapwood.validation import Label
 
 __all__ = ["CLASS_METRICS", "LEAST_PROBABILITY", "ClassScores", "cohen_kappa", "roc_auc"]
@@ -274,10 +275,7 @@ class ClassScores(Recorder):
         """Return all of it in terms of JSON; None where a score has no value."""
         return {
             "rows": self.rows,
-            **{
-                name: None if np.isnan(value) else float(value)
-                for name, value in self.metrics().items()
-            },
+            **finite({name: float(value) for name, value in self.metrics().items()}),
             "classes": list(self.labels),
             "confusion": self.confusion.tolist(),
             "reliability": [

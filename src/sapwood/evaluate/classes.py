@@ -103,6 +103,9 @@ class ClassEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it in terms of JSON."""
+        drift = {}
+        if self.drift_events is not None:
+            drift["drift"] = [each.to_dict() for each in self.drift_events]
         return {
             "stream": self.stream,
             "target": self.target,
@@ -118,9 +121,5 @@ class ClassEvaluation:
             "seconds": self.seconds,
             **self.scores.to_dict(),
             **({"prediction_sets": self.sets} if self.sets else {}),
-            **(
-                {}
-                if self.drift_events is None
-                else {"drift": [each.to_dict() for each in self.drift_events]}
-            ),
+            **drift,
         }

@@ -27,7 +27,7 @@ SAVED_TYPES = {
     "number": int,
     "row": int,
     "time": float,
-    "told": list,
+    "forecasts": list,
     "bounds": list,
 }
 
@@ -52,7 +52,7 @@ class Waiting:
     - `source`, `number`: the file, and the line or row there.
     - `row`: how many rows of the stream were read before it.
     - `time`: its time in seconds since 1970, NaN if that is not known.
-    - `told`: what baselines forecast for it, as `BaselineScores.forecast` returned it; of several
+    - `forecasts`: what baselines forecast for it, as `BaselineScores.forecast` returned it; of several
       targets, of one after the other.
     - `ticket`: by which lags know the row.
     - `due`: when its label arrives; minus infinity as long as no row had a time.
@@ -67,7 +67,7 @@ class Waiting:
     number: int
     row: int
     time: float
-    told: list[float]
+    forecasts: list[float]
     ticket: Ticket | None = None
     due: float = -math.inf
     bounds: list[float] = field(default_factory=list)
@@ -83,8 +83,9 @@ class Waiting:
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """Restore what `to_header` returned, or raise KeyError, TypeError or ValueError."""
-        # Bounds were not there in earlier formats.
-        values = {name: {"bounds": [], **header}[name] for name in SAVED_TYPES}
+        # Earlier formats have no bounds, and call forecasts by another name.
+        known = {"bounds": [], "forecasts": header.get("told"), **header}
+        values = {name: known[name] for name in SAVED_TYPES}
         if isinstance(values["x"], list):  # an object, with names that are text, in earlier formats
             values["x"] = dict(values["x"])
         for name, kinds in SAVED_TYPES.items():
@@ -99,8 +100,12 @@ class Waiting:
         for own in (y, prediction):
             if isinstance(own, list) and {*map(type, own)} != {float}:
                 raise TypeError(f"{validation.shown(own)} are no labels")
-        if len(values["told"]) != targets * FORECASTS or {*map(type, values["told"])} != {float}:
-            raise TypeError(f"{validation.shown(values['told'])} are no forecasts of baselines")
+        if len(values["forecasts"]) != targets * FORECASTS or {*map(type, values["forecasts"])} != {
+            float
+        }:
+            raise TypeError(
+                f"{validation.shown(values['forecasts'])} are no forecasts of baselines"
+            )
         if not all(type(bound) is float for bound in values["bounds"]):
             raise TypeError(f"{validation.shown(values['bounds'])} are no bounds")
         ticket = header["ticket"]
@@ -117,7 +122,7 @@ class Late(NamedTuple):
     - `events`: row i was predicted at i; its label arrived at -1 - i.
     - `y`, `predictions`, `times`: their labels, what was predicted, and their times as
       `Waiting.time`.
-    - `told`: what baselines forecast for them; filled in for rows that were predicted.
+    - `forecasts`: what baselines forecast for them; filled in for rows that were predicted.
     - `bounds`: the prediction intervals, if the model has some.
     """
 
@@ -126,7 +131,7 @@ class Late(NamedTuple):
     y: NDArray[np.float64]
     predictions: NDArray[np.float64]
     times: NDArray[np.float64]
-    told: NDArray[np.float64]
+    forecasts: NDArray[np.float64]
     bounds: NDArray[np.float64]
 
 
@@ -162,7 +167,9 @@ class LateEvents:
         rows, count = self._rows, len(self._rows)
         events = np.array(self._events, dtype=np.int64)
         empty = [0.0] * (targets * FORECASTS)
-        told = np.array([row.told or empty for row in rows]).reshape(count, targets, FORECASTS)
+        forecasts = np.array([row.forecasts or empty for row in rows]).reshape(
+            count, targets, FORECASTS
+        )
         y = np.array([row.y for row in rows], dtype=np.float64).reshape(count, targets)
         predictions = np.array([row.prediction for row in rows], dtype=np.float64)
         predictions = predictions.reshape(count, targets)
@@ -176,7 +183,7 @@ class LateEvents:
                 y[:, place].copy(),
                 predictions[:, place].copy(),
                 times,
-                told[:, place].copy(),
+                forecasts[:, place].copy(),
                 bounds[:, place],
             )
             for place in range(targets)
@@ -185,10 +192,10 @@ class LateEvents:
     def keep_forecasts(self, parts: list[Late]) -> None:
         """Let rows that still wait keep the forecasts of baselines."""
         arrived = {-1 - event for event in self._events if event < 0}
-        told = np.concatenate([part.told for part in parts], axis=1).tolist()
+        forecasts = np.concatenate([part.forecasts for part in parts], axis=1).tolist()
         for place, row in enumerate(self._rows):
             if place not in arrived:
-                row.told = told[place]
+                row.forecasts = forecasts[place]
 
 
 class Delay:

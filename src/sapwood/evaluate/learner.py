@@ -22,7 +22,7 @@ WAYS = (
     ("predict_many", "learn_many"),
 )
 
-TELLING = (
+OF_INTERVALS = (
     "levels",
     "predict_intervals_one",
     "predict_intervals_many",
@@ -92,7 +92,7 @@ class Learner:
 
     def look(self) -> None:
         """See what the model can do; before each chunk, as evaluation may exchange it."""
-        has_intervals = all(hasattr(self.model, name) for name in TELLING)
+        has_intervals = all(hasattr(self.model, name) for name in OF_INTERVALS)
         self._levels = tuple(self.model.levels) if has_intervals else ()
         self._takes_ids = isinstance(self.model, Regressor | Stage)
         self._encodes = _encodes(self.model)

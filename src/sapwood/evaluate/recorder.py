@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
+from sapwood.lags.lags import Lags
 from sapwood.rows.labels import Labels
 from sapwood.storage.lists import packed, unpacked
 from sapwood.streams.stream import Column, FloatArray
@@ -31,8 +32,11 @@ __all__ = [
     "Moment",
     "Recorder",
     "packed",
+    "ratio",
+    "restored_lags",
     "rows_until_look",
     "saved_array",
+    "saved_lags",
     "saved_place",
     "saved_seconds",
     "unpacked",
@@ -134,6 +138,12 @@ class LabelledRows(NamedTuple):
             features=features, where=lambda place: where(int(places[place]))
         )
 
+    def column(self, name: Any) -> Any:
+        """Return a column of the features."""
+        if isinstance(self.features, Mapping):
+            return self.features[name]
+        return [x.get(name) for x in self.features]
+
     @property
     def is_scored(self) -> NDArray[np.bool_]:
         """Which rows have an error that can be summed up."""
@@ -212,6 +222,28 @@ def saved_array(
     if saved.dtype != dtype or not fits:
         raise ValueError(f"the saved {name} are {saved.dtype} of shape {saved.shape}")
     return saved.copy()
+
+
+def saved_lags(name: str, lags: Lags) -> dict[str, NDArray[Any]]:
+    """Return the state of lags as arrays."""
+    header, arrays = lags.to_state()
+    found = {f"{name}_{each}": np.array(own) for each, own in arrays.items()}
+    return {name: packed(header), **found}
+
+
+def restored_lags(arrays: Mapping[str, NDArray[Any]], name: str, like: Lags) -> Lags:
+    """Return lags in a state that `saved_lags` returned; they have to be like others."""
+    start = f"{name}_"
+    own = {each.removeprefix(start): array for each, array in arrays.items() if start in each}
+    found = Lags.from_state(unpacked(arrays[name]), own)
+    if found.parameters != like.parameters:
+        raise ValueError("the saved scores are of another season")
+    return found
+
+
+def ratio(one: float, other: float) -> float:
+    """Return a ratio, NaN if the second number is not above 0."""
+    return one / other if other > 0 else math.nan
 
 
 def saved_place(saved: Any) -> str | None:

@@ -84,7 +84,7 @@ class Run:
 
     counts: ClassVar[tuple[str, ...]]  # that are saved
     task: ClassVar[str | None] = None  # that a saved state names
-    hears_trees: ClassVar[bool] = True  # whether steps have the events of trees
+    reports_trees: ClassVar[bool] = True  # whether steps have the events of trees
     model: Any
     rows_read: int
 
@@ -152,7 +152,7 @@ class Run:
         self._take_rows(chunk, chunk.bad[0].after if stops else len(chunk), step)
         for earlier, bad in enumerate(chunk.bad):
             self._reject(bad, self.rows_read + bad.after + earlier, step)
-        # In the order of the stream, however it is cut into chunks.
+        # In the order of the stream, whatever its chunks are.
         step.bad.sort(key=lambda bad: (bad.after, bad.reason == REJECTED))
         self._note_rejected(step)
         self.rows_read += len(chunk) + len(chunk.bad)
@@ -166,17 +166,17 @@ class Run:
     def _observed(self, take: Callable[[], Step]) -> Step:
         """Return a step with the alerts and the events of the trees of the model meanwhile."""
         known = len(self.drift_events)
-        with self._hearing() as events:
+        with self._listening() as events:
             step = take()
         step.drift_events, step.events = self.drift_events[known:], events
         self.seconds += time.perf_counter() - self._resumed_at
         return step
 
     @contextmanager
-    def _hearing(self) -> Iterator[list[dict[str, Any]]]:
+    def _listening(self) -> Iterator[list[dict[str, Any]]]:
         """Give a list that gets the events of the trees of a model meanwhile, if it has any."""
         events: list[dict[str, Any]] = []
-        part = readable_part(self.model) if self.hears_trees else None
+        part = readable_part(self.model) if self.reports_trees else None
         listen = getattr(part, "listen", None)
         stop = None if listen is None else listen(events.append)
         try:

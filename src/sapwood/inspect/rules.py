@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sapwood import validation
-from sapwood.formatting import MOST_LETTERS, number, plain
+from sapwood.formatting import MOST_LETTERS, finite, number, plain
 from sapwood.validation import Label
 
 if TYPE_CHECKING:
@@ -78,17 +78,12 @@ class Condition:
         """Return the condition as values of JSON; a limit that is infinite is None."""
         return {
             "feature": self.feature,
-            "low": _finite(self.low),
-            "high": _finite(self.high),
+            "low": finite(self.low),
+            "high": finite(self.high),
             "labels": None if self.labels is None else list(self.labels),
             "missing": self.missing,
             "encoded": self.encoded,
         }
-
-
-def _finite(value: float) -> float | None:
-    """Return a number as JSON has it: None if it is infinite."""
-    return None if math.isinf(value) else value
 
 
 def _shortened(labels: Sequence[Label]) -> list[str]:
@@ -137,7 +132,7 @@ class _Part:
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as values of JSON."""
         return {
-            **{name: _finite(getattr(self, name)) for name in self.numbers},
+            **{name: finite(getattr(self, name)) for name in self.numbers},
             "conditions": [each.to_dict() for each in self.conditions],
         }
 

@@ -167,8 +167,8 @@ def _where(picture: TreePicture, node: int) -> str:
         left = picture.is_left(node)
         if columns["kind"][parent] == NUMBER:
             low, high = ranges.setdefault(name, [-math.inf, math.inf])
-            cut = columns["threshold"][parent]
-            ranges[name] = [low, min(high, cut)] if left else [max(low, cut), high]
+            threshold = columns["threshold"][parent]
+            ranges[name] = [low, min(high, threshold)] if left else [max(low, threshold), high]
         else:
             words = condition(picture, node, Limits(4)).removesuffix(", unseen or missing")
             sets.setdefault(name, words)

@@ -307,12 +307,12 @@ def test_slots_are_darker_where_y_is_larger():
 
 
 def test_observers_that_have_nothing_to_cut():
-    assert texts(plot.observer(sapwood.QuantizerObserver())) == ["nothing to cut yet"]
+    assert texts(plot.observer(sapwood.QuantizerObserver())) == ["nothing to split yet"]
     one = sapwood.EBSTObserver()
     one.update(3.0, 1.0)
     ax = plot.observer(one)
     assert [bar.get_height() for bar in ax.patches] == [1.0]
-    assert texts(ax) == ["nothing to cut yet"]
+    assert texts(ax) == ["nothing to split yet"]
 
 
 def test_several_targets_and_other_objects():
