@@ -2,10 +2,20 @@
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-__all__ = ["MOST_LETTERS", "aligned", "moment", "number", "plain", "r_squared", "table"]
+__all__ = [
+    "MOST_LETTERS",
+    "aligned",
+    "finite",
+    "moment",
+    "number",
+    "plain",
+    "r_squared",
+    "table",
+]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_LETTERS = 40  # of a name that is shown in a line
@@ -29,6 +39,21 @@ def r_squared(value: float) -> str:
     ('0.9877', '-2.5000', '-1.23e+50')
     """
     return f"{value:.3g}" if value < -1000.0 else f"{value:.4f}"
+
+
+def finite(value: Any) -> Any:
+    """Return a value for JSON, which lacks NaN and infinity: None in their place, at any depth.
+
+    Examples
+    --------
+    >>> finite({"mae": 0.5, "r2": [math.nan, 1.0]})
+    {'mae': 0.5, 'r2': [None, 1.0]}
+    """
+    if isinstance(value, Mapping):
+        return {name: finite(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def moment(seconds: float, form: str = "%Y-%m-%d %H:%M") -> str:

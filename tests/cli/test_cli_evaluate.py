@@ -90,7 +90,7 @@ def test_predictions_curve_and_model_are_those_of_python(file, tmp_path) -> None
     curve = read_csv("k.csv")
     assert [int(row["row"]) for row in curve] == [point[0] for point in points]
     names = ("mae", "rmse", "r2")
-    columns = [f"{prefix}{name}" for prefix in ("", "faded_", "window_") for name in names]
+    columns = [f"{prefix}{name}" for prefix in ("", "weighted_", "window_") for name in names]
     for row, (_, *errors) in zip(curve, points, strict=True):
         assert [float(row[name]) for name in columns] == pytest.approx(errors, rel=1e-9)
 
@@ -143,7 +143,8 @@ def test_parameters_scores_and_baselines_are_as_asked_for(file) -> None:
     found = invoke("evaluate", file, "-t", "y", *given, "--window", "77", "--json").json()
     expected = prequential(tree(leaf="mean", grace_period=50), pairs(), fade=0.9, window=77)
     assert found["total"]["mae"] == expected.total.mae
-    assert found["faded"]["mae"] == expected.faded.mae
+    assert found["weighted"]["mae"] == expected.faded.mae
+    assert found["faded"] == found["weighted"]  # the old name
     assert found["window"]["mae"] == expected.window.mae
     assert found["window"]["rows"] == 77
     targets = [0.0] + [y for _, y in pairs()]

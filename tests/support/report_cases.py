@@ -8,7 +8,7 @@ import numpy as np
 import naive_evaluate as naive
 import sapwood
 from sapwood.evaluate import prequential
-from sapwood.evaluate.result import CURVE, Errors, Evaluation, Refusals
+from sapwood.evaluate.result import CURVE, Errors, Evaluation, Rejections
 
 FADE, WINDOW = 0.999, 1000
 
@@ -38,7 +38,7 @@ def evaluate(model, X, y, *, stream="stream", target="y", every=500, refused=Non
         points.append(
             (part.stop, *_errors(predictions, y, part.stop), model.n_leaves, model.nbytes)
         )
-    refused = refused or Refusals(0, {}, np.array([[rows, 0]]))
+    refused = refused or Rejections(0, {}, np.array([[rows, 0]]))
     total, weighted, window = (Errors(*_errors(predictions, y, rows)[k : k + 3]) for k in (0, 3, 6))
     return Evaluation(
         stream=stream,
@@ -94,7 +94,7 @@ def drifting_run(rows=100_000):
     tree = sapwood.HoeffdingTreeRegressor()
     where = np.column_stack([np.linspace(rows / 40, rows, 40), np.zeros(40)]).astype(np.int64)
     where[[3, 20, 21], 1] = 2, 11, 4
-    refused = Refusals(17, {"target is missing": 12, "not a number": 5}, where)
+    refused = Rejections(17, {"target is missing": 12, "not a number": 5}, where)
     made = evaluate(tree, X, y, stream="drifting", target="demand", refused=refused)
     return made, tree
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,15 @@ class ShareLearned:
 
     - `model`: the classifier; nothing if a row has stopped the work, or if there was no row.
     - `counts`: rows that were read, rejected, without a label, scored, and right.
+    - `reasons`, `first`: how many rows were rejected for which reason, and the first of them.
     """
 
     model: bytes = b""
     counts: tuple[int, ...] = (0,) * 5
     log_loss: float = 0.0
     error: str = ""
+    reasons: dict[str, int] = field(default_factory=dict)
+    first: str | None = None
 
 
 @dataclass
@@ -109,7 +112,10 @@ class ClassWorkersJob(WorkersJob):
             raise UsageError(f"--workers: {error}") from None
         counts = tuple(map(sum, zip(*(share.counts for share in found), strict=True)))
         if whole is None:
-            job.run.rows_read, job.run.rows_rejected, job.run.rows_unlabelled = counts[:3]
+            job.run.rows_read, _, job.run.rows_unlabelled = counts[:3]
+            for share in found:
+                job.run.rejections.reasons.update(share.reasons)
+            job.run.first_rejected = next((each.first for each in found if each.first), None)
             job.run.check_used()
             return TrainedClasses(job.model, counts, 0.0, time.perf_counter() - begun)
         whole.schema = job.model.schema
@@ -170,9 +176,16 @@ def learn_share(job: ClassWorkersJob, number: int, first: Label | None) -> Share
         return ShareLearned(error=str(error))
     scores = run.scores
     right = int(scores.confusion.trace())
-    counts = (run.rows_read, run.rows_rejected, run.rows_unlabelled, scores.rows, right)
+    rejected = run.rejections
+    counts = (run.rows_read, rejected.count, run.rows_unlabelled, scores.rows, right)
     data = run.model.to_bytes() if run.model.rows_learned else b""
-    return ShareLearned(data, counts, scores.total_log_loss)
+    return ShareLearned(
+        data,
+        counts,
+        scores.total_log_loss,
+        reasons=dict(rejected.reasons),
+        first=run.first_rejected,
+    )
 
 
 def _part_of(model: Any, workers: int, number: int) -> Any:

@@ -1,7 +1,5 @@
 """`--task classes`: the commands evaluate and train where the target is a class."""
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -9,16 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.table import Table
 
 from sapwood.classify import LaggedClassifier
 from sapwood.cli import options
-from sapwood.cli.columns import show_columns
-from sapwood.cli.failure import Terminal, UsageError
-from sapwood.cli.follow import Follower
+from sapwood.cli.failure import Terminal, UsageError, table_of
 from sapwood.cli.horizons import AUTO
+from sapwood.cli.job import Job
 from sapwood.cli.models import make_classifier, saved_model, targets_of
-from sapwood.cli.outputs import ClassPredictionFile, write_curve
+from sapwood.cli.outputs import ClassPredictionFile, write_curves
 from sapwood.cli.reading import ClassReading, Reading, is_classifier, with_own_options
 from sapwood.cli.runs import Files, Learning, Scoring, Targets
 from sapwood.cli.summary import print_drift
@@ -32,13 +28,7 @@ from sapwood.schema import Schema
 from sapwood.streams.opening import is_read_once
 from sapwood.streams.stream import Stream
 
-__all__ = [
-    "ClassJob",
-    "evaluate_job",
-    "is_of_classes",
-    "print_class_counts",
-    "print_classes",
-]
+__all__ = ["ClassJob", "is_of_classes"]
 
 MOST_HINTED, LEAST_HINTED = 20, 100  # values of a target, in so many rows
 MOST_SHOWN = 12  # classes of a confusion matrix in the terminal
@@ -101,8 +91,49 @@ def _is_number(value: object) -> bool:
     return True
 
 
-class ClassJob:
+def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
+    """Print the scores, the confusion matrix, and what became of all rows."""
+    terminal = Terminal(stderr=to_stderr, highlight=False)
+    terminal.say(f"{found.stream}: classes of {found.target}, by {found.model}")
+    table = table_of("", "all rows")
+    metrics = found.scores.metrics()
+    for name, title in CLASS_METRICS.items():
+        table.add_row(title, f"{metrics[name]:.4f}")
+    for level, own in found.sets.items():
+        table.add_row(f"coverage of sets, level {level}", f"{own['coverage']:.4f}")
+        table.add_row("  classes in a set", f"{own['size']:.2f}")
+    terminal.print(table)
+    labels = found.scores.labels
+    if len(labels) <= MOST_SHOWN:
+        title = "rows by actual (down) and predicted class"
+        names = (plain(str(label)) for label in labels)
+        matrix = table_of("", *names, title=title, title_justify="left")
+        for label, row in zip(labels, found.scores.confusion.tolist(), strict=True):
+            matrix.add_row(plain(str(label)), *(f"{count:,}" for count in row))
+        terminal.print(matrix)
+    print_drift(found.drift_events, terminal)
+    print_class_counts(found, terminal)
+
+
+def print_class_counts(found: ClassEvaluation, terminal: Terminal) -> None:
+    """Print what became of all rows."""
+    words = [f"rows: {found.read:,} read", f"{found.scores.rows:,} scored"]
+    if found.rejected:
+        words.append(f"{found.rejected:,} rejected")
+    if found.unlabelled:
+        words.append(f"{found.unlabelled:,} without a label")
+    if found.pending:
+        words.append(f"{found.pending:,} pending")
+    terminal.say(", ".join(words))
+    terminal.say(f"model: {found.leaves:,} leaves, {found.nbytes:,} bytes")
+
+
+class ClassJob(Job):
     """A run of a classifier over a stream, as it was typed."""
+
+    run: ClassRun
+    show = staticmethod(print_classes)
+    print_counts = staticmethod(print_class_counts)
 
     def __init__(
         self,
@@ -174,11 +205,6 @@ class ClassJob:
             **({"interval": list(learning.interval)} if learning.interval else {}),
         }
 
-    @property
-    def model(self) -> Any:
-        """The classifier as it is now."""
-        return self.run.model
-
     def _open(self, name: str | Sequence[str], reading: ClassReading) -> Stream:
         stream = reading.open(name)
         if self.target not in stream.features:
@@ -243,83 +269,22 @@ class ClassJob:
         if completed != known:
             model.schema = completed
 
-    def follow(self, terminal: Terminal, files: Files) -> ClassEvaluation:
-        """Predict and learn all rows, from where an earlier run was saved."""
-        if files.events is not None and self.run.drift is None:
-            raise UsageError(f"--events {files.events} is for what --monitor finds: add it")
-        show_columns(terminal, self.stream, getattr(self.model, "lags", None))
-        described = (self.stream.unit, self.run.sets.levels, self.stream.ids)
-        outputs = files.outputs(lambda path: ClassPredictionFile(path, *described))
-        saving = files.checkpoint, files.every
-        follower = Follower(self.run, terminal, self.identity, outputs, *saving)
-        found: ClassEvaluation = follower.follow()
-        return found
+    def prediction_file(self, path: Path) -> ClassPredictionFile:
+        """Return the file of predictions."""
+        return ClassPredictionFile(path, self.stream.unit, self.run.sets.levels, self.stream.ids)
 
+    def check_events(self, path: Path) -> None:
+        """Complain of a file for events if there are none."""
+        if self.run.drift is None:
+            raise UsageError(f"--events {path} is for what --monitor finds: add it")
 
-def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
-    """Print the scores, the confusion matrix, and what became of all rows."""
-    terminal = Terminal(stderr=to_stderr, highlight=False)
-    terminal.say(f"{found.stream}: classes of {found.target}, by {found.model}")
-    table = Table()
-    table.add_column("")
-    table.add_column("all rows", justify="right")
-    metrics = found.scores.metrics()
-    for name, title in CLASS_METRICS.items():
-        table.add_row(title, f"{metrics[name]:.4f}")
-    for level, own in found.sets.items():
-        table.add_row(f"coverage of sets, level {level}", f"{own['coverage']:.4f}")
-        table.add_row("  classes in a set", f"{own['size']:.2f}")
-    terminal.print(table)
-    labels = found.scores.labels
-    if len(labels) <= MOST_SHOWN:
-        matrix = Table(title="rows by actual (down) and predicted class", title_justify="left")
-        matrix.add_column("")
-        for label in labels:
-            matrix.add_column(plain(str(label)), justify="right")
-        for label, row in zip(labels, found.scores.confusion.tolist(), strict=True):
-            matrix.add_row(plain(str(label)), *(f"{count:,}" for count in row))
-        terminal.print(matrix)
-    print_drift(found.drift_events, terminal)
-    print_class_counts(found, terminal)
+    def write(self, files: Files, found: ClassEvaluation) -> None:
+        """Write the files that are written in the end, but for the model."""
+        if files.curve is not None:
+            write_curves(files.curve, {"": [found.scores.curve]})
+        if files.report is not None:
+            from sapwood.report.classes import write_class_report
 
-
-def print_class_counts(found: ClassEvaluation, terminal: Terminal) -> None:
-    """Print what became of all rows."""
-    words = [f"rows: {found.read:,} read", f"{found.scores.rows:,} scored"]
-    if found.rejected:
-        words.append(f"{found.rejected:,} rejected")
-    if found.unlabelled:
-        words.append(f"{found.unlabelled:,} without a label")
-    if found.pending:
-        words.append(f"{found.pending:,} pending")
-    terminal.say(", ".join(words))
-    terminal.say(f"model: {found.leaves:,} leaves, {found.nbytes:,} bytes")
-
-
-def evaluate_job(
-    job: ClassJob, terminal: Terminal, files: Files, *, as_json: bool, quiet: bool
-) -> None:
-    """Run `sapwood evaluate` for classes."""
-    found = job.follow(terminal, files)
-    if files.save is not None:
-        job.model.save(files.save)
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    elif not quiet:
-        print_classes(found, to_stderr=files.takes_stdout)
-    if files.curve is not None:
-        write_curve(files.curve, found.scores.curve)
-    if files.report is not None:
-        _write_report(files.report, found, job)
-    files.say(terminal)
-
-
-def _write_report(path: Path, found: ClassEvaluation, job: ClassJob) -> None:
-    from sapwood.report.classes import write_class_report
-
-    features = [kind for name, kind in job.stream.features.items() if str(name) != job.target]
-    shown = {
-        "features": f"{features.count('number')} numbers, {features.count('category')} categories",
-        "command": " ".join(["sapwood", *sys.argv[1:]]),
-    }
-    write_class_report(path, found, job.model, settings=shown)
+            kinds = (own for name, own in self.stream.features.items() if str(name) != self.target)
+            shown = self.described(kinds)
+            write_class_report(files.report, found, self.model, settings=shown)

@@ -4,7 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, get_origin, get_type_hints
@@ -13,6 +13,7 @@ import typer
 
 from sapwood.cli import files
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
+from sapwood.cli.options import default_of, long_name
 from sapwood.streams.schema import nearest
 
 __all__ = ["as_command", "as_toml"]
@@ -70,12 +71,8 @@ def _options_of(kind: type[Any]) -> Iterable[Parameter]:
         if "option" in each.metadata:
             hint = Annotated[hint, each.metadata["option"]]
         if get_origin(hint) is Annotated:
-            own = {"default": _default(each), "annotation": hint}
+            own = {"default": default_of(each), "annotation": hint}
             yield Parameter(each.name, Parameter.KEYWORD_ONLY, **own)
-
-
-def _default(each: Field[Any]) -> Any:
-    return each.default if each.default_factory is MISSING else each.default_factory()
 
 
 def _with_defaults_last(parameters: Iterable[Parameter]) -> list[Parameter]:
@@ -203,9 +200,7 @@ def _named(parameters: Iterable[Parameter], given: Mapping[str, Any]) -> dict[st
     for each in parameters:
         if each.name not in OPTIONS_OF_ALL:
             info = each.annotation.__metadata__[0]
-            declared = [info.default, *(info.param_decls or ())]
-            long = [text for text in declared if isinstance(text, str) and text.startswith("--")]
-            name = long[0].removeprefix("--") if long else each.name.replace("_", "-")
+            name = long_name(info, each.name).removeprefix("--")
             is_argument = isinstance(info, typer.models.ArgumentInfo)
             named[each.name if is_argument else name.partition("/")[0]] = given[each.name]
     return named

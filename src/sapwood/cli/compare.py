@@ -163,17 +163,6 @@ class NumberComparison(Comparison):
                     f"error, the first at {cell.first_unscored}: {UNSCORED}"
                 )
 
-    def write_report(self, path: Path) -> None:
-        """Write the HTML report."""
-        from sapwood.report.comparison import write_comparison
-        from sapwood.report.titles import names_of_models
-
-        ranking = self.ranking
-        ranks = dict(zip(ranking.models, ranking.ranks, strict=True))
-        words = self.verdict(names_of_models(ranks))
-        measure: Any = self.measure
-        write_comparison(path, self.by_stream(), ranks, measure=measure, verdict=words)
-
 
 def _check_names(streams: list[str], models: list[str], diagram: Path | None) -> None:
     for what, names in (("model", models), ("stream", streams)):

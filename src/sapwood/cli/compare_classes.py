@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 from sapwood.cli.classes import ClassJob
@@ -61,12 +60,3 @@ class ClassComparison(Comparison):
         known = next((cell for cell in row if not isinstance(cell, Failed)), None)
         metrics = {} if known is None else known.scores.metrics()
         return [f"{metrics.get(name, math.nan):.4f}" for name in names.values()]
-
-    def write_report(self, path: Path) -> None:
-        """Write the HTML report."""
-        from sapwood.report.class_comparison import write_class_comparison
-        from sapwood.report.titles import names_of_models
-
-        ranking = self.ranking
-        words = self.verdict(names_of_models(ranking.models))
-        write_class_comparison(path, self.by_stream(), ranking, self.measure, words)

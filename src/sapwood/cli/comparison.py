@@ -85,10 +85,6 @@ class Comparison(ABC):
     def rows_of(self, row: Sequence[Any]) -> int:
         """Return how many rows of a stream models have learned."""
 
-    @abstractmethod
-    def write_report(self, path: Path) -> None:
-        """Write the HTML report."""
-
     @property
     def title(self) -> str:
         """The measure, as diagrams show it."""
@@ -182,15 +178,22 @@ class Comparison(ABC):
         assert drawn is not None
         drawn.savefig(path, bbox_inches="tight")
 
-    def by_stream(self) -> dict[str, dict[str, Any]]:
-        """Return the results for a report: of a model that failed, its error message."""
-        return {
+    def write_report(self, path: Path) -> None:
+        """Write the HTML report."""
+        from sapwood.report.comparison import write_comparison
+        from sapwood.report.titles import names_of_models
+
+        ranking = self.ranking
+        ranks = dict(zip(ranking.models, ranking.ranks, strict=True))
+        words = self.verdict(names_of_models(ranks))
+        results = {
             name: {
                 spec: cell.words if isinstance(cell, Failed) else cell
                 for spec, cell in zip(self.models, row, strict=True)
             }
             for name, row in zip(self.streams, self.found, strict=True)
         }
+        write_comparison(path, results, ranks, measure=self.measure, verdict=words)
 
     def _print(self) -> None:
         terminal, ranking = Terminal(highlight=False), self.ranking
@@ -214,7 +217,7 @@ class Comparison(ABC):
                 terminal.say(f"{name}: {words}")
         terminal.say(self.verdict())
 
-    def _add(self, table: Table, name: str, row: Sequence[Any], beside: Sequence[str] = ()) -> None:
+    def _add(self, table: Table, name: str, row: Sequence[Any], more: Sequence[str] = ()) -> None:
         """Add what models reached on a stream or of a target; the best is bold."""
         values = [self.value(cell) for cell in row]
         known = [value for value in values if not math.isnan(value)]
@@ -227,7 +230,7 @@ class Comparison(ABC):
             else self.shown(value)
             for cell, value in zip(row, values, strict=True)
         ]
-        table.add_row(escape(visible(name)), f"{self.rows_of(row):,}", *cells, *beside)
+        table.add_row(escape(visible(name)), f"{self.rows_of(row):,}", *cells, *more)
 
     def _failures(self, row: Sequence[Any]) -> Iterator[str]:
         for model, cell in zip(self.models, row, strict=True):

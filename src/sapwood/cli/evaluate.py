@@ -1,35 +1,30 @@
 """`sapwood evaluate`: evaluate a model prequentially and report its error."""
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sapwood.cli import options
-from sapwood.cli.classes import ClassJob, evaluate_job, is_of_classes
+from sapwood.cli.classes import ClassJob, is_of_classes
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.follow import Follower
 from sapwood.cli.horizons import decomposed, horizons_of, print_horizons, rows_by_horizon, to_json
-from sapwood.cli.models import check_savable
-from sapwood.cli.outputs import Output, PredictionFile, write_curve, write_curves
+from sapwood.cli.job import Job
+from sapwood.cli.outputs import PredictionFile, write_curves
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Files, Learning, Scoring, Targets, make_run
 from sapwood.cli.series import check_series, print_series, write_series
-from sapwood.cli.summary import print_drift, print_result
+from sapwood.cli.summary import print_counts, print_drift, print_result
 from sapwood.evaluate.prequential import Prequential
 from sapwood.model import readable_part
 
 if TYPE_CHECKING:
     from sapwood.evaluate.result import Evaluation
 
-__all__ = ["evaluate"]
-
-Parts = tuple[list[str], Reading, Learning, Targets, Scoring]
-"""The groups of options that make a run."""
+__all__ = ["NumberJob", "evaluate"]
 
 
 def evaluate(
@@ -64,43 +59,93 @@ def evaluate(
         check_series(files.series_errors, scoring.series)
         parts = stream, reading, learning, targets, scoring
         if is_of_classes(stream, reading, learning, terminal):
-            evaluate_job(ClassJob(*parts), terminal, files, as_json=as_json, quiet=quiet)
+            ClassJob(*parts).evaluate(terminal, files, as_json=as_json, quiet=quiet)
         elif len(horizons_of(targets.horizon)) > 1:
             _check_one_horizon(files)
             _evaluate_horizons(parts, terminal, files.report, as_json=as_json, quiet=quiet)
         else:
-            _evaluate(parts, terminal, files, as_json=as_json, quiet=quiet)
+            job = NumberJob(*parts, checkpoint=files.checkpoint)
+            job.evaluate(terminal, files, as_json=as_json, quiet=quiet)
 
 
-def _evaluate(
-    parts: Parts, terminal: Terminal, files: Files, *, as_json: bool, quiet: bool
-) -> None:
-    """Evaluate a model, at one horizon if there is one."""
-    targets = parts[3]
-    horizons = horizons_of(targets.horizon)
-    run, identity = make_run(*parts, checkpoint=files.checkpoint)
-    show_columns(terminal, run.stream, run.lags)
-    if files.save is not None:
-        check_savable(run.model, f"--save {files.save}")
-    outputs = _outputs(run, files)
-    found = Follower(run, terminal, identity, outputs, files.checkpoint, files.every).follow()
-    if files.save is not None:
-        run.model.save(files.save)
-    if files.curve is not None:
-        _write_curve(files.curve, found)
-    if files.series_errors is not None:
-        write_series(files.series_errors, found)
-    results = [(horizon, found) for horizon in horizons]
-    if files.report is not None:
-        delay = targets.delay or targets.horizon
-        _write_report(files.report, found, run, delay, rows_by_horizon(results))
-    if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
-    elif not quiet:
-        print_result(found, to_stderr=files.takes_stdout)
-        print_horizons(results, targets.known_ahead, files.takes_stdout)
-        print_series(found, files.takes_stdout)
-    files.say(terminal)
+class NumberJob(Job):
+    """A run of a regressor over a stream, at one horizon if there is one."""
+
+    run: Prequential
+    print_counts = staticmethod(print_counts)
+
+    def __init__(
+        self,
+        name: list[str],
+        reading: Reading,
+        learning: Learning,
+        targets: Targets,
+        scoring: Scoring | None = None,
+        *,
+        checkpoint: Path | None = None,
+    ) -> None:
+        made = make_run(name, reading, learning, targets, scoring, checkpoint=checkpoint)
+        self.run, self.identity = made
+        self._targets = targets
+
+    def prediction_file(self, path: Path) -> PredictionFile:
+        """Return the file of predictions."""
+        stream = self.run.stream
+        return PredictionFile(
+            path, stream.unit, stream.ids, self.run.learner.levels, stream.targets
+        )
+
+    def check_events(self, path: Path) -> None:
+        """Complain of a file for events if there are none."""
+        if self.run.monitor is None and not hasattr(readable_part(self.model), "listen"):
+            raise UsageError(
+                f"--events {path} is for what --monitor finds and for trees of an ensemble: add "
+                "--monitor, or -m forest"
+            )
+
+    def write(self, files: Files, found: "Evaluation") -> None:
+        """Write the files that are written in the end, but for the model."""
+        if files.curve is not None:
+            curves = {}
+            for name, own in (found.targets or {"": found}).items():
+                curves[name] = [own.curve, own.further]
+                if own.intervals is not None:  # without its rows
+                    names = list(own.intervals.curve.dtype.names or ())
+                    curves[name].append(own.intervals.curve[names[1:]])
+            write_curves(files.curve, curves)
+        if files.series_errors is not None:
+            write_series(files.series_errors, found)
+        if files.report is not None:
+            self.write_report(files.report, found, rows_by_horizon(self._by_horizon(found)))
+
+    def _by_horizon(self, found: "Evaluation") -> "list[tuple[int | str, Evaluation]]":
+        return [(horizon, found) for horizon in horizons_of(self._targets.horizon)]
+
+    def write_report(
+        self, path: Path, found: "Evaluation", table: Sequence[dict[str, Any]]
+    ) -> None:
+        """Write the HTML report, with the scores of each horizon."""
+        from sapwood.report import write_report
+
+        run, targets = self.run, self._targets
+        shown = {"stream": run.stream.name, "target": found.target}
+        shown |= self.described(run.stream.features.values())
+        if delay := targets.delay or targets.horizon:
+            shown["labels late by"] = delay
+        if run.lags is not None:
+            shown["lags"] = ", ".join(map(str, run.lags.features))
+            if run.lags.by:
+                shown["series identified by"] = ", ".join(map(str, run.lags.by))
+        for name, value in getattr(run.model, "parameters", {}).items():
+            shown[name] = str(value)
+        parts = decomposed(run) if table else None
+        write_report(path, found, run.model, settings=shown, horizons=table, decomposition=parts)
+
+    def show(self, found: "Evaluation", to_stderr: bool) -> None:
+        """Print the scores, and what became of all rows."""
+        print_result(found, to_stderr)
+        print_horizons(self._by_horizon(found), self._targets.known_ahead, to_stderr)
+        print_series(found, to_stderr)
 
 
 def _check_one_horizon(files: Files) -> None:
@@ -112,20 +157,25 @@ def _check_one_horizon(files: Files) -> None:
 
 
 def _evaluate_horizons(
-    parts: Parts, terminal: Terminal, report: Path | None, *, as_json: bool, quiet: bool
+    parts: tuple[list[str], Reading, Learning, Targets, Scoring],
+    terminal: Terminal,
+    report: Path | None,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Evaluate one horizon after the other, each with a model of its own; print the scores of all."""
     stream, reading, learning, targets, scoring = parts
     results: list[tuple[int | str, Evaluation]] = []
     for place, horizon in enumerate(horizons_of(targets.horizon)):
         own = replace(targets, horizon=str(horizon))
-        run, identity = make_run(stream, reading, learning, own, scoring)
+        job = NumberJob(stream, reading, learning, own, scoring)
         if place == 0:
-            show_columns(terminal, run.stream)
-        if run.lags is not None:
-            named = ", ".join(map(str, run.lags.features))
+            show_columns(terminal, job.run.stream)
+        if job.run.lags is not None:
+            named = ", ".join(map(str, job.run.lags.features))
             terminal.say(f"horizon {horizon}: lag features {named}")
-        results.append((horizon, Follower(run, terminal, identity).follow()))
+        results.append((horizon, Follower(job.run, terminal, job.identity).follow()))
     if as_json:
         print(to_json(results, targets.known_ahead))
     elif not quiet:
@@ -134,64 +184,5 @@ def _evaluate_horizons(
             events = found.drift_events
             print_drift(events, Terminal(highlight=False), f"horizon {horizon}: ")
     if report is not None:
-        table = rows_by_horizon(results)
-        _write_report(report, results[-1][1], run, targets.horizon, table)
+        job.write_report(report, results[-1][1], rows_by_horizon(results))
         terminal.say(f"report: {report}")
-
-
-def _outputs(run: Prequential, files: Files) -> list[Output]:
-    """Return the files that grow along with a run."""
-    listens = run.monitor is not None or hasattr(readable_part(run.model), "listen")
-    if files.events is not None and not listens:
-        raise UsageError(
-            f"--events {files.events} is for what --monitor finds and for trees of an ensemble: add "
-            "--monitor, or -m forest"
-        )
-    described = (run.stream.unit, run.stream.ids, run.learner.levels, run.stream.targets)
-    return files.outputs(lambda path: PredictionFile(path, *described))
-
-
-def _write_curve(path: Path, found: "Evaluation") -> None:
-    if found.targets:
-        curves = {
-            name: (own.curve, own.beside, *_bound_curve(own)) for name, own in found.targets.items()
-        }
-        write_curves(path, curves)
-    else:
-        write_curve(path, found.curve, found.beside, *_bound_curve(found))
-
-
-def _bound_curve(found: "Evaluation") -> list[Any]:
-    """Return the columns of bounds along the curve, without its rows."""
-    if found.intervals is None:
-        return []
-    names = list(found.intervals.curve.dtype.names or ())
-    return [found.intervals.curve[names[1:]]]
-
-
-def _write_report(
-    path: Path,
-    found: "Evaluation",
-    run: Prequential,
-    delay: str | None,
-    horizons: Sequence[dict[str, Any]] = (),
-) -> None:
-    from sapwood.report import write_report
-
-    kinds = list(run.stream.features.values())
-    shown = {
-        "stream": run.stream.name,
-        "target": found.target,
-        "features": f"{kinds.count('number')} numbers, {kinds.count('category')} categories",
-        "command": " ".join(["sapwood", *sys.argv[1:]]),
-    }
-    if delay is not None:
-        shown["labels late by"] = delay
-    if run.lags is not None:
-        shown["lags"] = ", ".join(map(str, run.lags.features))
-        if run.lags.by:
-            shown["series identified by"] = ", ".join(map(str, run.lags.by))
-    for name, value in getattr(run.model, "parameters", {}).items():
-        shown[name] = str(value)
-    parts = decomposed(run) if horizons else None
-    write_report(path, found, run.model, settings=shown, horizons=horizons, decomposition=parts)

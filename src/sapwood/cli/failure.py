@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
-__all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line", "visible"]
+__all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line", "table_of", "visible"]
 
 FAILED = 2
 INTERRUPTED = 130
@@ -49,6 +50,17 @@ class Terminal(Console):
         if not self.stderr:
             raise BrokenPipeError
         self.quiet = True
+
+
+def table_of(*titles: str, words: int = 1, **options: Any) -> Table:
+    """Return a table whose first columns have words, and the others numbers.
+
+    - `options`: as for `rich.table.Table`.
+    """
+    table = Table(**options)
+    for place, title in enumerate(titles):
+        table.add_column(title, justify="left" if place < words else "right")
+    return table
 
 
 def visible(text: str) -> str:

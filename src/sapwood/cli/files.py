@@ -91,7 +91,7 @@ def check_files(
     if checkpoint is not None:
         from sapwood.evaluate.checkpoint import CheckpointFile
 
-        for path in map(Path, CheckpointFile(checkpoint).beside):
+        for path in map(Path, CheckpointFile(checkpoint).companions):
             _check_no_folder(path)
             uses.add(path, "--checkpoint", f"{checkpoint}, which needs {path}")
 

@@ -174,11 +174,11 @@ class Follower(Generic[Run]):
             if self.run.waiting:
                 raise KeyboardInterrupt
 
-        def stop_if_asked() -> None:
+        def stop_if_requested() -> None:
             if self._signal:
                 raise KeyboardInterrupt
 
-        self.run.before_wait = stop_if_asked
+        self.run.before_wait = stop_if_requested
         old = {number: signal.signal(number, handle) for number in system.stop_signals}
         try:
             yield
@@ -192,7 +192,7 @@ class Follower(Generic[Run]):
         if self.run.nothing_used:
             self.terminal.say(
                 f"interrupted after {rows} rows, all rejected: nothing was saved; the first is "
-                f"{self.run.first_refused}"
+                f"{self.run.first_rejected}"
             )
         elif self._file is not None:
             self._save()

@@ -1,7 +1,5 @@
 """`sapwood forecast`: a path beyond the last row that a model has learned."""
 
-import csv
-import io
 import math
 import sys
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.models import check_levels
-from sapwood.cli.outputs import bound_names
+from sapwood.cli.outputs import bound_names, csv_bytes
 from sapwood.cli.reading import Reading, report_missing
 from sapwood.durations import duration_in_seconds
 from sapwood.lags import LaggedModel
@@ -262,14 +260,13 @@ def _iso(seconds: float | None, calendar: Calendar | None) -> str:
 
 
 def _write(output: Path, lines: Iterator[list[Any]]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
+    data = csv_bytes(lines)
     if is_stdout(output):
-        sys.stdout.write(text.getvalue())
+        sys.stdout.buffer.write(data)
     elif output.exists() and not output.is_file():  # a device or a named pipe
-        output.write_bytes(text.getvalue().encode())
+        output.write_bytes(data)
     else:
-        write_atomically(output, text.getvalue().encode())
+        write_atomically(output, data)
 
 
 def _report(terminal: Terminal, model: LaggedModel, path: "ForecastPath", bounded: bool) -> None:

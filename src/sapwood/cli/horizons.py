@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.failure import Terminal, UsageError, table_of
 from sapwood.cli.values import size_of, spans
 from sapwood.durations import in_words
-from sapwood.formatting import number, r_squared
+from sapwood.formatting import finite, number, r_squared
 from sapwood.lags import LaggedModel, Lags
 from sapwood.lags.auto import FIRST_ROWS, Proposal, propose
 from sapwood.lags.decomposition import Decomposition, decompose, groups_of
@@ -327,13 +327,11 @@ def print_horizons(
     terminal = Terminal(stderr=to_stderr, highlight=False)
     first = results[0][1]
     terminal.say(f"{first.stream}: {first.target} ahead, one model for each horizon")
-    table = Table(pad_edge=False)
-    table.add_column("horizon", justify="right")
     rows = rows_by_horizon(results)
     season = next((row["season"] for row in rows if row["season"]), None)
     naive = "skill: seasonal naive" if season is None else f"skill: naive {season}"
-    for title in ("rows", "MAE", "RMSE", "R²", "MASE", naive, "skill: last known"):
-        table.add_column(title, justify="right")
+    titles = ("horizon", "rows", "MAE", "RMSE", "R²", "MASE", naive, "skill: last known")
+    table = table_of(*titles, words=0, pad_edge=False)
     level = rows[0].get("level")
     covered = Table("horizon", f"coverage of {level}", "by hour", "pinball loss", pad_edge=False)
     for row in rows:
@@ -389,14 +387,10 @@ def to_json(results: "Sequence[tuple[int | str, Evaluation]]", known: str) -> st
     """Return the results of all horizons as JSON."""
     tables = rows_by_horizon(results)
     listed = [
-        {**{name: _finite(value) for name, value in row.items()}, "evaluation": found.to_dict()}
+        {**finite(row), "evaluation": found.to_dict()}
         for row, (_, found) in zip(tables, results, strict=True)
     ]
     return json.dumps({"known_ahead": known, "horizons": listed}, indent=2)
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _score(value: float | None) -> str:

@@ -69,9 +69,9 @@ def inspect(
                 )
 
 
-def _check_shown(tree: Any, model: Path, asked: dict[str, bool]) -> None:
+def _check_shown(tree: Any, model: Path, options: dict[str, bool]) -> None:
     """Complain of options that a model of several trees or several targets has nothing for."""
-    for option in (name for name, given in asked.items() if given):
+    for option in (name for name, given in options.items() if given):
         targets = tree.schema.targets
         if len(targets) > 1:
             raise UsageError(

@@ -1,7 +1,7 @@
 """Options that several commands share: how a stream is read, and how a model is made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,7 +15,7 @@ from sapwood.validation import Label
 if TYPE_CHECKING:
     from sapwood.lags import Lags
 
-__all__ = ["EMBEDDED", "LagOptions", "check_bad_rows"]
+__all__ = ["EMBEDDED", "LagOptions", "check_bad_rows", "default_of", "given_options", "long_name"]
 
 READING = "Input"
 MODEL = "Model"
@@ -69,6 +69,27 @@ def option(
     if isinstance(default, list):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def default_of(each: Field[Any]) -> Any:
+    """Return the default value of a field of a group of options."""
+    return each.default if each.default_factory is MISSING else each.default_factory()
+
+
+def long_name(info: Any, name: str) -> str:
+    """Return the long form of an option of typer, by that and the name of its parameter."""
+    declared = (info.default, *(info.param_decls or ()))  # typer takes the first for the default
+    long = (text for text in declared if isinstance(text, str) and text.startswith("--"))
+    return next(long, f"--{name.replace('_', '-')}")
+
+
+def given_options(group: Any) -> list[str]:
+    """Return the options of a group that were typed."""
+    return [
+        long_name(each.metadata["option"], each.name)
+        for each in fields(group)
+        if "option" in each.metadata and getattr(group, each.name) != default_of(each)
+    ]
 
 
 input_field = partial(option, panel=READING)

@@ -18,8 +18,7 @@ from sapwood.storage.atomic import write_atomically
 from sapwood.streams.stream import numbers_by_name, place_in_words
 
 if TYPE_CHECKING:
-    from sapwood.evaluate.class_run import ClassStep
-    from sapwood.evaluate.prequential import Step
+    from sapwood.evaluate.run import Step
     from sapwood.streams.stream import BadRow, Unit
     from sapwood.validation import Label
 
@@ -32,8 +31,8 @@ __all__ = [
     "PredictionFile",
     "bound_columns",
     "bound_names",
+    "csv_bytes",
     "named",
-    "write_curve",
     "write_curves",
 ]
 
@@ -76,17 +75,15 @@ class GrowingFile:
 
     def write_rows(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows of fields."""
-        text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        self._write_text(text.getvalue())
+        self._write(csv_bytes(rows))
 
     def write_lines(self, lines: Sequence[str]) -> None:
         """Write lines as they are."""
-        self._write_text("".join(f"{line}\n" for line in lines))
+        self._write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
-    def _write_text(self, text: str) -> None:
+    def _write(self, data: bytes) -> None:
         with self._named():
-            self._file.write(text.encode("utf-8", "surrogateescape"))
+            self._file.write(data)
 
     def flush(self) -> None:
         """Hand over what was written."""
@@ -166,25 +163,25 @@ class ClassPredictionFile(GrowingFile):
         super().__init__(path, [*ids, *names, "actual", "prediction", "probability", *sets])
         self._unit = unit
 
-    def write(self, step: "ClassStep") -> None:
+    def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
-        rows = step.rows
-        if rows is None:
-            return
-        count = len(rows.labels)
-        numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
-        highest = rows.probabilities.max(axis=1).tolist() if len(rows.classes) else [0.0] * count
-        ids = (column[:count] for column in rows.chunk.ids.values())
-        written = zip(
-            *(each.tolist() if isinstance(each, np.ndarray) else each for each in ids),
-            *(each.tolist() for each in numbers),
-            rows.labels,
-            rows.predicted(),
-            map(repr, highest),
-            *([" | ".join(map(str, own)) for own in each] for each in zip(*rows.sets, strict=True)),
-            strict=True,
-        )
-        self.write_rows(["" if each is None else each for each in row] for row in written)
+        for rows in step.predicted:
+            count = len(rows.labels)
+            numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
+            known = len(rows.classes)
+            highest = rows.probabilities.max(axis=1).tolist() if known else [0.0] * count
+            ids = (column[:count] for column in rows.chunk.ids.values())
+            sets = zip(*rows.sets, strict=True)
+            written = zip(
+                *(each.tolist() if isinstance(each, np.ndarray) else each for each in ids),
+                *(each.tolist() for each in numbers),
+                rows.labels,
+                rows.predicted(),
+                map(repr, highest),
+                *([" | ".join(map(str, own)) for own in each] for each in sets),
+                strict=True,
+            )
+            self.write_rows(["" if each is None else each for each in row] for row in written)
 
 
 def _columns(values: "np.ndarray[Any, Any]") -> list[list[float]]:
@@ -228,7 +225,7 @@ class BadRowFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, ["file", "place", "reason", "column", "value", "text"])
 
-    def write(self, step: "Step | ClassStep") -> None:
+    def write(self, step: "Step") -> None:
         """Write what a step has left out."""
         self.write_bad(step.bad)
 
@@ -253,7 +250,7 @@ class EventFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, [])
 
-    def write(self, step: "Step | ClassStep") -> None:
+    def write(self, step: "Step") -> None:
         """Write what has changed in a step."""
         events = [*(alarm.to_dict() for alarm in step.drift_events), *step.events]
         lines = [json.dumps(each, ensure_ascii=False) for each in events]
@@ -269,24 +266,24 @@ def _encodable(text: str | None) -> str | None:
     return text and text.encode(errors="backslashreplace").decode()
 
 
-def write_curve(path: Path, *tables: "np.ndarray[Any, Any]") -> None:
-    """Write a learning curve, and its additional columns, as CSV."""
-    write_curves(path, {"": tables})
+def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
+    """Return rows of fields as CSV."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogateescape")
 
 
 def write_curves(path: Path, curves: "Mapping[str, Sequence[np.ndarray[Any, Any]]]") -> None:
-    """Write the learning curves of several targets below each other, as CSV.
+    """Write the learning curve of a target, or those of several below each other, as CSV.
 
     - `curves`: for each target its curve, and its additional columns. One without a name has no
       column of names.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
     first = [] if "" in curves else ["target"]
-    tables = next(iter(curves.values()))
-    writer.writerow([*first, *(name for table in tables for name in table.dtype.names or ())])
-    for name, own in curves.items():
+    names = [name for table in next(iter(curves.values())) for name in table.dtype.names or ()]
+    rows: list[list[Any]] = [[*first, *(name.replace("faded_", "weighted_") for name in names)]]
+    for target, own in curves.items():
         for points in zip(*(table.tolist() for table in own), strict=True):
-            named = [name] if first else []
-            writer.writerow([*named, *(value for point in points for value in point)])
-    write_atomically(path, text.getvalue().encode("utf-8", "surrogateescape"))
+            values = [value for point in points for value in point]
+            rows.append([target, *values] if first else values)
+    write_atomically(path, csv_bytes(rows))

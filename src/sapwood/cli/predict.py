@@ -316,7 +316,7 @@ class _Predicting:
 
     def to_state(self) -> "tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]":
         """Return what `restore` needs, but for the model."""
-        from sapwood.evaluate.tally import sample_arrays
+        from sapwood.evaluate.run import sample_arrays
 
         header = {"position": self.position, "predicted": self.read, "refused": self.rejected}
         return header, sample_arrays(self.stream)

@@ -49,7 +49,7 @@ class RunProgress:
         self._in_table = title is None
         self._next = max(FIRST_LINE, 2 * run.rows_scored)
         self._shown = 0
-        self._told_unscored = self._first_unscored is not None
+        self._has_reported = self._first_unscored is not None
         self._began, self._rows_then = time.monotonic(), run.rows_read
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -79,8 +79,8 @@ class RunProgress:
 
     def update(self, done: int) -> None:
         """Show how far the run is, and the first row that could not be scored."""
-        if self._first_unscored is not None and not self._told_unscored:
-            self._told_unscored = True
+        if self._first_unscored is not None and not self._has_reported:
+            self._has_reported = True
             self._terminal.say(
                 f"sapwood: {self._first_unscored}: {UNSCORED}; such rows are learned and "
                 "counted, but not scored"

@@ -269,29 +269,10 @@ class Reading(Writing):
             raise UsageError(
                 f"--target {self.first_target}: the target of {name} is {stream.target}"
             )
-        given = {
-            "--drop": self.drop,
-            "--categorical": self.categorical,
-            "--id": self.id,
-            "--time-format": self.time_format,
-            "--time-parts": self.time_parts,
-            "--timezone": self.timezone,
-            "--holidays": self.holidays,
-            "--special-days": self.special_days,
-            "--time": self.time,
-            "--format": self.format,
-            "--decimal": self.decimal,
-            "--thousands": self.thousands,
-            "--encoding": self.encoding,
-            "--header or --no-header": self.header is not None,
-            "--sample": self.sample_rows,
-            "--schema": self.schema,
-            "--until-end": self.until_end,
-            "--kafka-config": self.kafka_config,
-        }
-        for name_of, value in given.items():
-            if value:
-                raise UsageError(f"{name_of} is for files, and {name} is computed: leave it out")
+        for given in options.given_options(self):
+            if given != "--target":
+                named = given.replace("/", " or ")
+                raise UsageError(f"{named} is for files, and {name} is computed: leave it out")
 
 
 def is_classifier(model: Any) -> bool:

@@ -1,15 +1,12 @@
 """Errors by series: the option, the table and the file."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.failure import Terminal, UsageError, table_of
+from sapwood.cli.outputs import csv_bytes
 from sapwood.formatting import number, r_squared
 from sapwood.storage.atomic import write_atomically
 
@@ -48,9 +45,9 @@ def print_series(found: "Evaluation", to_stderr: bool = False) -> None:
     if found.series is None:
         return
     terminal = Terminal(stderr=to_stderr, highlight=False)
-    table = Table(pad_edge=False)
-    for title in (*map(str, found.series.by), "rows", "MAE", "R²", "MASE", "first", "last"):
-        table.add_column(title, justify="left" if title in found.series.by else "right")
+    by = list(map(str, found.series.by))
+    titles = (*by, "rows", "MAE", "R²", "MASE", "first", "last")
+    table = table_of(*titles, words=len(by), pad_edge=False)
     for own in found.series.worst(SHOWN):
         key = ["" if part is None else str(part) for part in own.key]
         scores = number(own.mae, 5), r_squared(own.r2), _finite(own.mase)
@@ -65,15 +62,13 @@ def print_series(found: "Evaluation", to_stderr: bool = False) -> None:
 
 def write_series(path: Path, found: "Evaluation") -> None:
     """Write the errors of all series as CSV; times are seconds since 1970."""
-    by = [] if found.series is None else list(map(str, found.series.by))
-    listed = [] if found.series is None else found.series.series
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*by, *FIELDS])
-    for own in listed:
+    table = found.series
+    assert table is not None
+    rows: list[list[object]] = [[*map(str, table.by), *FIELDS]]
+    for own in table.series:
         fields = own.to_dict()
-        writer.writerow([*own.key, *(fields[name] for name in FIELDS)])
-    write_atomically(path, text.getvalue().encode("utf-8", "surrogateescape"))
+        rows.append([*own.key, *(fields[name] for name in FIELDS)])
+    write_atomically(path, csv_bytes(rows))
 
 
 def _finite(value: float) -> str:

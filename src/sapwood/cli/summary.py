@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from sapwood.cli.failure import Terminal
+from sapwood.cli.failure import Terminal, table_of
 from sapwood.drift import DriftEvent
 from sapwood.evaluate.result import BASELINES, UNSCORED, Evaluation
 from sapwood.formatting import number, plain, r_squared
@@ -29,10 +29,7 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
         print_drift(found.drift_events, terminal)
         print_counts(found, terminal)
         return
-    table = Table()
-    table.add_column("")
-    for title in ("all rows", "exp. weighted", f"last {found.window_rows:,}"):
-        table.add_column(title, justify="right")
+    table = table_of("", "all rows", "exp. weighted", f"last {found.window_rows:,}")
     errors = (found.total, found.faded, found.window)
     table.add_row("MAE", *(number(error.mae, 5) for error in errors))
     table.add_row("RMSE", *(number(error.rmse, 5) for error in errors))
@@ -70,12 +67,9 @@ def print_drift(found: Sequence[DriftEvent] | None, terminal: Terminal, of: str 
 
 def _print_targets(found: Evaluation, terminal: Terminal) -> None:
     """Print a line of errors for each target, and their mean."""
-    table = Table(pad_edge=False)
-    table.add_column("target", overflow="fold", min_width=9)
-    last = f"last {found.window_rows:,}"
-    titles = ("rows", "MAE", "RMSE", "R²", "R² weighted", f"R² {last}", "best baseline")
-    for title in titles:
-        table.add_column(title, justify="right")
+    last = f"R² last {found.window_rows:,}"
+    titles = ("target", "rows", "MAE", "RMSE", "R²", "R² weighted", last, "best baseline")
+    table = _of_targets(*titles)
     for name, own in found.targets.items():
         best = own.best_baseline
         table.add_row(
@@ -95,12 +89,17 @@ def _print_targets(found: Evaluation, terminal: Terminal) -> None:
     terminal.say(found.headline)
 
 
+def _of_targets(*titles: str) -> Table:
+    """Return a table whose first column has names of targets, however long."""
+    table = table_of(*titles, pad_edge=False)
+    table.columns[0].overflow, table.columns[0].min_width = "fold", 9
+    return table
+
+
 def _target_bounds(found: Evaluation) -> Table:
     """Return a line for each level of each target's bounds."""
-    table = Table(pad_edge=False)
-    table.add_column("intervals of", overflow="fold", min_width=9)
-    for title in ("level", "coverage", "exp. weighted", "mean width", "interval score"):
-        table.add_column(title, justify="right")
+    titles = ("intervals of", "level", "coverage", "exp. weighted", "mean width", "interval score")
+    table = _of_targets(*titles)
     for name, own in found.targets.items():
         for level, bounds in ({} if own.intervals is None else own.intervals.levels).items():
             table.add_row(

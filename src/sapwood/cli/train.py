@@ -7,16 +7,12 @@ import typer
 
 from sapwood.cli import options
 from sapwood.cli.class_workers import ClassWorkersJob
-from sapwood.cli.classes import ClassJob, is_of_classes, print_class_counts
-from sapwood.cli.columns import show_columns
+from sapwood.cli.classes import ClassJob, is_of_classes
+from sapwood.cli.evaluate import NumberJob
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
-from sapwood.cli.follow import Follower
-from sapwood.cli.models import check_savable
-from sapwood.cli.outputs import BadRowFile
 from sapwood.cli.reading import Reading
-from sapwood.cli.runs import Files, Learning, Targets, make_run
-from sapwood.cli.summary import print_counts
+from sapwood.cli.runs import Files, Learning, Targets
 from sapwood.cli.workers import WorkersJob
 
 __all__ = ["train"]
@@ -64,19 +60,10 @@ def train(
             trained = job.run(terminal, bad_rows, checkpoint, every)
             trained.model.save(save)
             job.show(trained, terminal)
-        elif of_classes:
-            files = Files(bad_rows=bad_rows, checkpoint=checkpoint, every=every)
-            one = ClassJob(stream, reading, learning, targets)
-            classes = one.follow(terminal, files)
-            one.model.save(save)
-            print_class_counts(classes, terminal)
         else:
-            run, identity = make_run(stream, reading, learning, targets, checkpoint=checkpoint)
-            show_columns(terminal, run.stream, run.lags)
-            check_savable(run.model, f"--save {save}")
-            outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]
-            found = Follower(run, terminal, identity, [*outputs], checkpoint, every).follow()
-            run.model.save(save)
-            print_counts(found, terminal)
+            files = Files(save=save, bad_rows=bad_rows, checkpoint=checkpoint, every=every)
+            parts = stream, reading, learning, targets
+            one = ClassJob(*parts) if of_classes else NumberJob(*parts, checkpoint=checkpoint)
+            one.print_counts(one.follow(terminal, files), terminal)
         if not quiet:
             print(save)

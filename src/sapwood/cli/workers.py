@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["WorkersJob"]
 
+TRAINED = ("HoeffdingTreeRegressor", "ForestRegressor")
+"""The models of numbers that workers can train."""
+
 
 @dataclass(frozen=True)
 class WorkersJob:
@@ -57,7 +60,7 @@ class WorkersJob:
             try:
                 opened = stack.enter_context(engine(self.engine, self.workers))
                 return Rounds(
-                    self._model_for if saved is None else saved,
+                    self._model_for if saved is None else self._checked(saved),
                     self.stream,
                     workers=self.workers,
                     engine=opened,
@@ -134,7 +137,16 @@ class WorkersJob:
         made = make_model(self.learning.model, own, about, self.learning.batch)
         if isinstance(made, StoredModel):
             made.schema = source.schema
-        return made
+        return self._checked(made)
+
+    def _checked(self, model: Any) -> Any:
+        """Return a model, or complain of one that workers cannot train."""
+        if type(model).__name__ not in TRAINED:
+            raise UsageError(
+                f"--workers {self.workers}: model {self.learning.model} ({type(model).__name__}) "
+                "cannot be trained by workers: pass -m tree or -m forest, or leave out --workers"
+            )
+        return model
 
 
 class _Lines:

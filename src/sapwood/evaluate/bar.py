@@ -18,10 +18,7 @@ SECONDS = 0.2  # between two changes
 class Bar:
     """A line that is rewritten, on a terminal or below a notebook's cell.
 
-    Parameters
-    ----------
-    run : Prequential
-        What is under way.
+    - `run`: what is under way.
     """
 
     def __init__(self, run: "Prequential") -> None:
@@ -43,11 +40,11 @@ class Bar:
     def _line(self, done: int) -> str:
         run, size = self._run, self._run.stream.size
         rate = run.rows_read / run.seconds if run.seconds > 0 else 0.0
-        told = f"{run.rows_read:,} rows, {rate:,.0f} rows/s, RMSE {number(run.faded.rmse, 4)}"
+        words = f"{run.rows_read:,} rows, {rate:,.0f} rows/s, RMSE {number(run.faded.rmse, 4)}"
         if not size:
-            return told
+            return words
         full = round(WIDTH * min(1.0, done / size))
-        return f"[{'#' * full}{'.' * (WIDTH - full)}] {100 * min(1.0, done / size):3.0f} %  {told}"
+        return f"[{'#' * full}{'.' * (WIDTH - full)}] {100 * min(1.0, done / size):3.0f} %  {words}"
 
     def _write(self, line: str) -> None:
         body = line.rstrip("\n")

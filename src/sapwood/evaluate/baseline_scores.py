@@ -45,12 +45,8 @@ class BaselineScores(Recorder):
     weighted mean, and the label of one week before; before there is one, the last takes its place,
     and 0 before any label is known. Rows that a model has no error for are left out.
 
-    Parameters
-    ----------
-    fade : float
-        Each new row multiplies the weights of earlier rows by this factor.
-    window : int
-        The number of latest rows in the window.
+    - `fade`: each new row multiplies the weights of earlier rows by this factor.
+    - `window`: the number of latest rows in the window.
 
     Examples
     --------
@@ -58,7 +54,7 @@ class BaselineScores(Recorder):
     >>> predictions, y = np.array([0.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])
     >>> baselines.score(LabelledRows(predictions, y))
     >>> scores.update_many(predictions, y)
-    >>> baselines.finished(scores)["last"].total.rmse  # 0, then 1, then 2 were told
+    >>> baselines.finished(scores)["last"].total.rmse  # 0, then 1, then 2 were forecast
     1.4142135623730951
     >>> baselines.bias
     -0.6666666666666666
@@ -87,14 +83,14 @@ class BaselineScores(Recorder):
             self._make_room(len(rows.events))
             late, own = rows.late, (rows.late.predictions, rows.late.y)
             _baselines.follow_late(
-                *self._tables, rows.events, late.told, *own, late.times, self.fade
+                *self._tables, rows.events, late.forecasts, *own, late.times, self.fade
             )
 
     def forecast(self, time: float) -> list[float]:
         """Return the forecasts of a row at a time, as `_baselines.follow_late` takes them."""
-        told = np.empty(_baselines.FORECASTS)
-        _baselines.forecast(self._tables.known, self._tables.week, time, told)
-        values: list[float] = told.tolist()
+        found = np.empty(_baselines.FORECASTS)
+        _baselines.forecast(self._tables.known, self._tables.week, time, found)
+        values: list[float] = found.tolist()
         return values
 
     def _make_room(self, rows: int) -> None:
@@ -115,7 +111,7 @@ class BaselineScores(Recorder):
 
     @property
     def names(self) -> list[str]:
-        """The baselines worth telling: the weekly one only if it had half of the rows."""
+        """The baselines worth reporting: the weekly one only if it had half of the rows."""
         rows, _, by_week = self._tables.counts.tolist()
         weekly = rows > 0 and by_week >= HALF * rows
         return [name for name in BASELINES if weekly or name != WEEKLY]
@@ -123,10 +119,7 @@ class BaselineScores(Recorder):
     def finished(self, scores: Scores) -> dict[str, Baseline]:
         """Return the errors so far.
 
-        Parameters
-        ----------
-        scores : Scores
-            Those of the model, for the same rows: they know how much the target varies.
+        - `scores`: those of the model, for the same rows: they know how much the target varies.
         """
         found = {}
         rows = int(self._tables.counts[0])
@@ -146,14 +139,14 @@ class BaselineScores(Recorder):
         return found
 
     def point(self, time: float) -> tuple[float, ...]:
-        """Return further values of a point of the learning curve: see `BESIDE`."""
+        """Return further values of a point of the learning curve: see `FURTHER`."""
         *lines, own = self._tables.means.tolist()
-        told = [time, own[0], own[2]]
+        found = [time, own[0], own[2]]
         for mae, square, faded_mae, faded_square in lines:
-            told += (mae, math.sqrt(square), faded_mae, math.sqrt(faded_square))
+            found += (mae, math.sqrt(square), faded_mae, math.sqrt(faded_square))
         if not self._tables.counts[2]:  # the last of them, the week, was never known
-            told[-MEANS:] = [math.nan] * MEANS
-        return tuple(told)
+            found[-MEANS:] = [math.nan] * MEANS
+        return tuple(found)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state, to be saved."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import model, validation
-from sapwood.evaluate.tally import SAMPLE
+from sapwood.evaluate.run import SAMPLE
 from sapwood.model import StoredModel
 from sapwood.storage import container
 from sapwood.storage.atomic import StrPath, remove_unfinished, write_atomically
@@ -75,7 +75,7 @@ class Saved:
             run.restore(self._run, self._arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"{self._source} is not of such a run ({_told(error)}): name another file, or "
+                f"{self._source} is not of such a run ({_words_of(error)}): name another file, or "
                 "remove it to start over"
             ) from None
 
@@ -97,15 +97,15 @@ class CheckpointFile:
     def __init__(self, path: StrPath) -> None:
         self.path = os.fsdecode(path)
         self._latest = os.path.realpath(self.path)
-        beside = self._latest if os.path.islink(self.path) else self.path
-        self.previous = f"{beside}.previous"
-        self._next = f"{beside}.next"
+        base = self._latest if os.path.islink(self.path) else self.path
+        self.previous = f"{base}.previous"
+        self._next = f"{base}.next"
         self._lock = f"{self._latest}.lock"
         self.warning: str | None = None
         self._latest_is_good = False
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def companions(self) -> tuple[str, ...]:
         """The other files of the checkpoint, which may exist now or later."""
         return self.previous, self._next, self._lock
 
@@ -230,7 +230,7 @@ def _read(path: str, like: Any) -> Saved:
         for name, length in outputs.items():
             validation.whole(length, f"the length of {validation.shown(name)}", 0, 2**63)
     except (KeyError, TypeError, ValueError) as error:
-        raise container.damaged(path, _told(error)) from None
+        raise container.damaged(path, _words_of(error)) from None
     return Saved(identity, outputs, _model_of(data, like, path), path, run, arrays)
 
 
@@ -242,6 +242,6 @@ def _is_whole(path: str) -> bool:
     return False
 
 
-def _told(error: Exception) -> str:
+def _words_of(error: Exception) -> str:
     """Return what is wrong with what was saved, in words."""
     return f"it has no entry {error}" if isinstance(error, KeyError) else str(error)

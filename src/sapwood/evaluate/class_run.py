@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,41 +9,23 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.classify.labels import is_missing, label_values
-from sapwood.drift import DriftEvent, Monitor
+from sapwood.drift import Monitor
 from sapwood.evaluate.class_drift import ClassDriftLog
 from sapwood.evaluate.class_scores import ClassScores
-from sapwood.evaluate.classes import ClassEvaluation, PredictedRows, Sets
-from sapwood.evaluate.recorder import packed, unpacked
-from sapwood.evaluate.run import Run
+from sapwood.evaluate.classes import ClassEvaluation, PredictedRows
+from sapwood.evaluate.record import Recorders
+from sapwood.evaluate.recorder import Moment, packed, unpacked
+from sapwood.evaluate.run import OnBadRow, Run, Step
 from sapwood.evaluate.set_scores import SetScores
-from sapwood.evaluate.tally import OnBadRow, sample_arrays
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.streams.memory import ArrayStream
-from sapwood.streams.stream import (
-    BadRow,
-    BadRowError,
-    Chunk,
-    Stream,
-    StreamError,
-    rows_of,
-)
+from sapwood.streams.stream import Chunk, Stream, StreamError, rows_of
 from sapwood.validation import Label
 
-__all__ = ["ClassRun", "ClassStep", "evaluate_classes"]
+__all__ = ["ClassRun", "evaluate_classes"]
 
 FloatArray = NDArray[np.float64]
-SCORES, WAITING, SETS = "scores", "waiting", "sets"
-
-
-@dataclass(slots=True)
-class ClassStep:
-    """What one chunk of the stream has led to."""
-
-    done: int
-    rows: PredictedRows | None = None
-    bad: list[BadRow] = field(default_factory=list)
-    drift_events: list[DriftEvent] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
+WAITING = "waiting"
 
 
 class ClassRun(Run):
@@ -71,9 +52,9 @@ class ClassRun(Run):
         Of prediction sets, whose coverage and size are scored.
     """
 
-    counts = ("rows_read", "rows_rejected", "rows_unlabelled")
-    hears_trees = False
-    rows_rejected: int
+    counts = ("rows_read", "rows_unlabelled")
+    task = "classes"
+    reports_trees = False
     rows_unlabelled: int
 
     def __init__(
@@ -88,27 +69,38 @@ class ClassRun(Run):
         monitor: Monitor | None = None,
         levels: Sequence[float] = (),
     ) -> None:
-        super().__init__(stream, target, on_bad_row)
+        record = Recorders([ClassScores(window), SetScores(levels)])
+        drift = None if monitor is None else ClassDriftLog(monitor, target, stream)
+        super().__init__(stream, target, on_bad_row, [record], drift)
         self.model, self.delay = model, delay
-        self.scores = ClassScores(window)
-        self.drift = None if monitor is None else ClassDriftLog(monitor, target, stream)
-        self.sets = SetScores(levels)
         self._waiting: deque[tuple[EncodedRow, Label, int]] = deque()
+
+    @property
+    def scores(self) -> ClassScores:
+        """The scores of the classes and of their probabilities."""
+        scores = self.records[0].recorders[0]
+        assert isinstance(scores, ClassScores)
+        return scores
+
+    @property
+    def sets(self) -> SetScores:
+        """The scores of the prediction sets."""
+        sets = self.records[0].recorders[1]
+        assert isinstance(sets, SetScores)
+        return sets
 
     @property
     def rows_scored(self) -> int:
         """Rows that scores are of."""
         return self.scores.rows
 
-    def _take(self, chunk: Chunk) -> ClassStep:
-        """Predict and learn the rows of a chunk, up to a bad one if that is to stop all."""
-        stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
-        rows = len(chunk) if stopped is None else stopped.after
-        labels = self._labels(chunk)[:rows]
+    def _take_rows(self, chunk: Chunk, stop: int, step: Step) -> None:
+        """Predict and learn the first rows of a chunk."""
+        labels = self._labels(chunk)[:stop]
         columns = {
-            name: column[:rows] for name, column in chunk.columns.items() if name != self.target
+            name: column[:stop] for name, column in chunk.columns.items() if name != self.target
         }
-        sets: Sets = []
+        sets: list[Any] = []
         try:
             if self.delay or self.sets.levels:
                 p = self._one_by_one(columns, labels, sets)
@@ -117,53 +109,40 @@ class ClassRun(Run):
         except ValueError as error:
             raise StreamError(f"{self.stream.name}: {error}") from error
         chosen = self.model.decide(p).tolist()
-        own = PredictedRows(chunk, labels, self.model.classes, p, chosen, sets)
-        has_label = np.array([label is not None for label in labels], np.bool_)
-        known = [label for label in labels if label is not None]
-        chosen = [each for each, is_known in zip(own.chosen, has_label, strict=True) if is_known]
-        self.scores.update(own.classes, known, p[has_label], chosen)
-        step = ClassStep(chunk.done, own, list(chunk.bad))
-        if self.drift is not None:
-            self.drift.update_classes(columns, own, has_label)
-        if stopped is not None:
-            raise BadRowError(stopped)
-        if self.first_refused is None and chunk.bad:
-            self.first_refused = str(chunk.bad[0])
-        self.rows_read += rows + len(chunk.bad)
-        self.rows_rejected += len(chunk.bad)
-        self.rows_unlabelled += rows - len(known)
-        self.position = chunk.next
-        return step
+        rows = PredictedRows(chunk, labels, self.model.classes, p, chosen, sets)
+        self.records[0].record(rows)
+        step.predicted.append(rows)
+        if isinstance(self.drift, ClassDriftLog):
+            self.drift.update_classes(columns, rows)
+        self.rows_unlabelled += stop - len(rows.actual)
 
     def _labels(self, chunk: Chunk) -> list[Label | None]:
         """Return the labels of a chunk, None where there is none."""
         return list(chunk.columns[self.target])
 
     def _one_by_one(
-        self, columns: dict[Any, Any], labels: list[Label | None], sets: Sets
+        self, columns: dict[Any, Any], labels: list[Label | None], sets: list[Any]
     ) -> FloatArray:
         """Predict rows, and learn the labels of those that were predicted `delay` rows before."""
-        told: list[dict[Label, float]] = []
+        issued: list[dict[Label, float]] = []
         rows = zip(rows_of(columns), labels, strict=True)
         for number, (x, label) in enumerate(rows, self.rows_read):
             row = EncodedRow(x)
             self._learn_until(number - (self.delay or 1))
-            told.append(self.model.predict_proba_one(row, id=number))
+            issued.append(self.model.predict_proba_one(row, id=number))
             if self.sets.levels:
                 own = [
                     self.model.predict_set_one(row, level, id=number, record=False)
                     for level in self.sets.levels
                 ]
                 sets.append(own)
-                if label is not None and told[-1]:
-                    self.sets.update(own, label)
             if label is not None:
                 self._waiting.append((row, label, number))
         if not self.delay:
             self._learn_until(self.rows_read + len(labels))
         classes = self.model.classes
-        table = [[p.get(label, 0.0) for label in classes] for p in told]
-        return np.array(table).reshape(len(told), len(classes))
+        table = [[p.get(label, 0.0) for label in classes] for p in issued]
+        return np.array(table).reshape(len(issued), len(classes))
 
     def _learn_until(self, last: int) -> None:
         """Learn the labels of rows that wait, up to the one of a number."""
@@ -171,78 +150,46 @@ class ClassRun(Run):
             known, its_label, id = self._waiting.popleft()
             self.model.learn_one(known, its_label, id=id)
 
-    def learn_rest(self) -> ClassStep:
-        """Return an empty step: labels that have not arrived at the end of the stream never do."""
-        return ClassStep(self.stream.size or 0)
-
     def finish(self) -> ClassEvaluation:
-        """Return the result."""
+        """Return the result; labels that have not arrived at the end of the stream never do."""
+        leaves, nbytes = self.model.n_leaves, self.model.nbytes
+        end = Moment(self.scores, self.seconds, leaves, nbytes, model=self.model)
         return ClassEvaluation(
             self.stream.name,
             self.target,
-            self.scores,
+            **self.records[0].results(end),
             read=self.rows_read,
-            rejected=self.rows_rejected,
+            rejected=self.rejections.count,
             unlabelled=self.rows_unlabelled,
             pending=len(self._waiting),
             model=self.model.kind,
-            leaves=self.model.n_leaves,
-            nbytes=self.model.nbytes,
+            leaves=leaves,
+            nbytes=nbytes,
             delay=self.delay,
             seconds=self.seconds,
-            sets=self.sets.to_dict(),
             drift_events=None if self.drift is None else list(self.drift_events),
         )
 
     @property
-    def _rows_rejected(self) -> int:
-        return self.rows_rejected
-
-    @property
     def _is_unlabelled(self) -> bool:
-        return 0 < self.rows_read == self.rows_rejected + self.rows_unlabelled
+        return 0 < self.rows_read == self.rejections.count + self.rows_unlabelled
 
     # -- saving and resuming ----------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what `restore` needs, but for the model: a header for JSON, and arrays."""
-        header: dict[str, Any] = {"task": "classes", **self._header()}
+    def _pending_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the state of rows whose labels are pending: a part of the header, and arrays."""
         waiting = [[list(x.items()), label, number] for x, label, number in self._waiting]
-        arrays = {
-            SCORES: packed(self.scores.to_state()),
-            WAITING: packed(waiting),
-            SETS: packed(self.sets.to_state()),
-        }
-        if self.drift is not None:
-            arrays |= self.drift.to_arrays()
-        return header, {**arrays, **sample_arrays(self.stream)}
+        return {}, {WAITING: packed(waiting)}
 
-    def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Resume from a state that `to_state` returned, with the model of that time.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If the state is not one that `to_state` returned; nothing is changed then.
-        """
-        if header["task"] != "classes":
-            raise ValueError("it is no run of a classifier")
-        resumed = self._resumed(header)
-        scores = ClassScores.from_state(unpacked(arrays[SCORES]))
-        waiting = deque(
-            (
-                EncodedRow((name, value) for name, value in x),
-                label,
-                validation.whole(n, "row", 0, 2**53),
-            )
-            for x, label, n in unpacked(arrays[WAITING])
-        )
-        sets = self.sets.restored(unpacked(arrays[SETS]))
-        drift = None if self.drift is None else self.drift.restored(arrays)
-        self.sets = sets
-        self.scores, self._waiting, self.drift = scores, waiting, drift
-        for name, value in resumed.items():
-            setattr(self, name, value)
+    def _restored_pending(
+        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> dict[str, Any]:
+        """Return the attributes that `_pending_state` describes."""
+        waiting = [
+            (EncodedRow(map(tuple, x)), label, validation.whole(number, "row", 0, 2**53))
+            for x, label, number in unpacked(arrays[WAITING])
+        ]
+        return {"_waiting": deque(waiting)}
 
 
 def evaluate_classes(

@@ -1,7 +1,7 @@
 """How good predictions of classes are: confusion matrix, probabilities, and simple baselines."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.classify.labels import class_label
+from sapwood.evaluate.classes import LEAST_PROBABILITY, PredictedRows
+from sapwood.evaluate.recorder import Moment, Recorder, packed, unpacked
+from sapwood.formatting import finite
 from sapwood.validation import Label
 
-__all__ = ["CLASS_METRICS", "ClassScores", "cohen_kappa", "roc_auc"]
+__all__ = ["CLASS_METRICS", "LEAST_PROBABILITY", "ClassScores", "cohen_kappa", "roc_auc"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-LEAST_PROBABILITY = 1e-6  # that counts in the log-loss
 BINS = 15  # of the reliability diagram
 RANKS, STEEPEST = 400, 10.0  # bins of the ROC curve, equally wide from logit -10 to 10
 
@@ -43,7 +45,7 @@ SUMS = ("log_loss", "brier", "majority", "same", "unpredicted", "step")
 FIRST_STEP, MOST_POINTS = 50, 400  # rows between points of the curve, doubled as they are too many
 
 
-class ClassScores:
+class ClassScores(Recorder):
     """Scores of predictions, updated chunk by chunk.
 
     A row whose class was not known when it was predicted has the probability 0 for it. In the
@@ -123,22 +125,27 @@ class ClassScores:
             self._baselines(own)
             if self.rows and self.rows % self._step == 0:
                 self._add_point()
-            told = p[row]
-            total = float(told.sum()) if len(told) else 0.0
-            mine = float(told[columns[label]]) if label in columns else 0.0
+            shares = p[row]
+            total = float(shares.sum()) if len(shares) else 0.0
+            mine = float(shares[columns[label]]) if label in columns else 0.0
             self.rows += 1
             if not total:
                 self._unpredicted += 1
                 self._recent.append(False)
                 continue
             self._log_loss -= np.log(max(mine, LEAST_PROBABILITY))
-            self._brier += float(told @ told) - 2 * mine + 1.0
+            self._brier += float(shares @ shares) - 2 * mine + 1.0
             best = codes[chosen[row]]
             self.confusion[own, best] += 1
             self._recent.append(own == best)
-            confidence = float(told[chosen[row]])
+            confidence = float(shares[chosen[row]])
             place = min(int(confidence * BINS), BINS - 1)
             self.bins[place] += (1.0, confidence, own == best)
+
+    def record(self, rows: PredictedRows) -> None:
+        """Take those rows of a chunk that have labels."""
+        chosen = np.array(rows.chosen, np.intp)[rows.has_label].tolist()
+        self.update(rows.classes, rows.actual, rows.probabilities[rows.has_label], chosen)
 
     @property
     def total_log_loss(self) -> float:
@@ -155,8 +162,8 @@ class ClassScores:
 
     def _point(self) -> tuple[int, float, float, float]:
         right = int(np.trace(self.confusion))
-        told = self.rows - self._unpredicted
-        loss = self._log_loss / told if told else np.nan
+        predicted = self.rows - self._unpredicted
+        loss = self._log_loss / predicted if predicted else np.nan
         window = sum(self._recent) / len(self._recent)
         return self.rows, right / self.rows, window, float(loss)
 
@@ -191,9 +198,13 @@ class ClassScores:
         self._counts = counts
         self._last = code
 
-    def to_state(self) -> dict[str, Any]:
-        """Return all of it in terms of JSON, for `from_state`."""
-        return {
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the scores."""
+        return {"scores": self}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state, to be saved."""
+        state = {
             "window": self._recent.maxlen,
             "labels": list(self.labels),
             "last": self._last,
@@ -204,17 +215,12 @@ class ClassScores:
             **{name: getattr(self, f"_{name}") for name in SUMS},
             "rows": self.rows,
         }
+        return {"scores": packed(state)}
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the scores that `to_state` described.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If there is anything wrong with them.
-        """
-        made = cls(validation.whole(state["window"], "window", 1, 2**53))
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return scores in a state that `to_arrays` returned."""
+        state = unpacked(arrays["scores"])
+        made = type(self)(validation.whole(state["window"], "window", 1, 2**53))
         made.labels = [class_label(label) for label in state["labels"]]
         made._codes = {label: code for code, label in enumerate(made.labels)}
         known = len(made.labels)
@@ -240,7 +246,7 @@ class ClassScores:
     def metrics(self) -> dict[str, float]:
         """Return all scores by name; NaN where they have no value."""
         right = float(np.trace(self.confusion))
-        rows, told = self.rows or np.nan, (self.rows - self._unpredicted) or np.nan
+        rows, issued = self.rows or np.nan, (self.rows - self._unpredicted) or np.nan
         accuracy, same = right / rows, self._same / rows
         actual, predicted = self.confusion.sum(axis=1), self.confusion.sum(axis=0)
         hits = np.diag(self.confusion)
@@ -257,10 +263,10 @@ class ClassScores:
             "kappa": cohen_kappa(self.confusion),
             "kappa_temporal": (accuracy - same) / (1 - same) if same < 1 else np.nan,
             "f1_macro": float(f1.mean()),
-            "log_loss": self._log_loss / told,
-            "brier": self._brier / told,
+            "log_loss": self._log_loss / issued,
+            "brier": self._brier / issued,
             "roc_auc": roc_auc(self.ranks),
-            "calibration_error": float(gaps.sum() / told),
+            "calibration_error": float(gaps.sum() / issued),
             "accuracy_majority": self._majority / rows,
             "accuracy_no_change": same,
         }
@@ -269,10 +275,7 @@ class ClassScores:
         """Return all of it in terms of JSON; None where a score has no value."""
         return {
             "rows": self.rows,
-            **{
-                name: None if np.isnan(value) else float(value)
-                for name, value in self.metrics().items()
-            },
+            **finite({name: float(value) for name, value in self.metrics().items()}),
             "classes": list(self.labels),
             "confusion": self.confusion.tolist(),
             "reliability": [
@@ -286,11 +289,8 @@ class ClassScores:
 def roc_auc(ranks: IntArray) -> float:
     """Return the area under the ROC curve, of each class against all others, as a mean.
 
-    Parameters
-    ----------
-    ranks : array of int, shape (classes, 2, bins)
-        How many rows of other classes, and of the class, have its probability in each bin; rows of
-        one bin are ties.
+    - `ranks`: how many rows of other classes, and of the class, have its probability in each bin;
+      rows of one bin are ties.
 
     Examples
     --------

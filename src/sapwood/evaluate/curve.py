@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.evaluate.recorder import Moment, Recorder, saved_array
-from sapwood.evaluate.result import BESIDE, CURVE
+from sapwood.evaluate.result import CURVE, FURTHER
 
 __all__ = ["Curve"]
 
 INTERVAL = 100
 POINTS = 400
-NOTHING = (np.nan,) * len(BESIDE.names or ())
+NOTHING = (np.nan,) * len(FURTHER.names or ())
 """The further values of a point if nothing is known."""
 
 
@@ -24,7 +24,7 @@ class Curve(Recorder):
         self.interval = INTERVAL
         self._points = np.zeros(POINTS, CURVE)
         self._seconds = np.zeros(POINTS)
-        self._beside = np.zeros(POINTS, BESIDE)
+        self._further = np.zeros(POINTS, FURTHER)
         self._count = 0
 
     def mark(self, moment: Moment) -> None:
@@ -37,12 +37,12 @@ class Curve(Recorder):
             moment = moment._replace(leaves=leaves, nbytes=nbytes)
         self._points[self._count] = _point(moment)
         self._seconds[self._count] = moment.seconds
-        self._beside[self._count] = moment.beside or NOTHING
+        self._further[self._count] = moment.further or NOTHING
         self._count += 1
         if self._count == POINTS:
             self._count //= 2
             self.interval *= 2
-            for table in (self._points, self._seconds, self._beside):
+            for table in (self._points, self._seconds, self._further):
                 table[: self._count] = table[1::2].copy()
 
     def results(self, end: Moment) -> dict[str, Any]:
@@ -51,11 +51,11 @@ class Curve(Recorder):
         The last point is the end of the stream, wherever that is.
         """
         points, times = self._points[: self._count], self._seconds[: self._count]
-        beside = self._beside[: self._count]
+        further = self._further[: self._count]
         if end.scores.rows and (not len(points) or points["row"][-1] != end.scores.rows):
             points = np.append(points, np.array([_point(end)], CURVE))
             times = np.append(times, end.seconds)
-            beside = np.append(beside, np.array([end.beside or NOTHING], BESIDE))
+            further = np.append(further, np.array([end.further or NOTHING], FURTHER))
         elif len(points):
             points = points.copy()
             points["leaves"][-1], points["bytes"][-1] = end.leaves, end.nbytes
@@ -64,14 +64,14 @@ class Curve(Recorder):
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(took > 0, rows / took, np.nan)
         speed = np.column_stack([times, rate])
-        return {"curve": points.copy(), "speed": speed, "beside": beside.copy()}
+        return {"curve": points.copy(), "speed": speed, "further": further.copy()}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that is known, to be saved."""
         return {
             "curve": self._points[: self._count].copy(),
             "curve_seconds": self._seconds[: self._count].copy(),
-            "curve_beside": self._beside[: self._count].copy(),
+            "curve_beside": self._further[: self._count].copy(),
             "curve_interval": np.array([self.interval]),
         }
 
@@ -85,7 +85,7 @@ class Curve(Recorder):
         curve._points[: len(points)] = points
         seconds = saved_array(arrays, "curve_seconds", np.float64, points.shape)
         curve._seconds[: len(points)] = seconds
-        curve._beside[: len(points)] = saved_array(arrays, "curve_beside", BESIDE, points.shape)
+        curve._further[: len(points)] = saved_array(arrays, "curve_beside", FURTHER, points.shape)
         curve.interval = int(saved_array(arrays, "curve_interval", np.int64, (1,))[0])
         rows = curve.interval * np.arange(1, len(points) + 1)
         if curve.interval < INTERVAL or (points["row"] != rows).any():

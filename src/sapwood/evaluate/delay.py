@@ -27,7 +27,7 @@ SAVED_TYPES = {
     "number": int,
     "row": int,
     "time": float,
-    "told": list,
+    "forecasts": list,
     "bounds": list,
 }
 
@@ -47,27 +47,17 @@ def is_missing(y: Label) -> bool:
 class Waiting:
     """A row whose label is still to come.
 
-    Parameters
-    ----------
-    x, y, prediction
-        Its features, its label, and what was predicted; the last two of each target, if there are
-        several.
-    source, number : str, int
-        The file, and the line or row there.
-    row : int
-        How many rows of the stream were read before it.
-    time : float
-        Its time in seconds since 1970, NaN if that is not known.
-    told : list of float
-        What baselines forecast for it, as `BaselineScores.forecast` returned it; of several
-        targets, of one after the other.
-    ticket : Ticket, optional
-        By which lags know the row.
-    due : float
-        When its label arrives; minus infinity as long as no row had a time.
-    bounds : list of float
-        The lower and the upper bound of each level of the prediction intervals, if the model has
-        some. Of several targets, those of one after the other.
+    - `x`, `y`, `prediction`: its features, its label, and what was predicted; the last two of each
+      target, if there are several.
+    - `source`, `number`: the file, and the line or row there.
+    - `row`: how many rows of the stream were read before it.
+    - `time`: its time in seconds since 1970, NaN if that is not known.
+    - `forecasts`: what baselines forecast for it, as `BaselineScores.forecast` returned it; of several
+      targets, of one after the other.
+    - `ticket`: by which lags know the row.
+    - `due`: when its label arrives; minus infinity as long as no row had a time.
+    - `bounds`: the lower and the upper bound of each level of the prediction intervals, if the
+      model has some. Of several targets, those of one after the other.
     """
 
     x: dict[str, Any]
@@ -77,7 +67,7 @@ class Waiting:
     number: int
     row: int
     time: float
-    told: list[float]
+    forecasts: list[float]
     ticket: Ticket | None = None
     due: float = -math.inf
     bounds: list[float] = field(default_factory=list)
@@ -93,8 +83,9 @@ class Waiting:
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """Restore what `to_header` returned, or raise KeyError, TypeError or ValueError."""
-        # Bounds were not there in earlier formats.
-        values = {name: {"bounds": [], **header}[name] for name in SAVED_TYPES}
+        # Earlier formats have no bounds, and call forecasts by another name.
+        known = {"bounds": [], "forecasts": header.get("told"), **header}
+        values = {name: known[name] for name in SAVED_TYPES}
         if isinstance(values["x"], list):  # an object, with names that are text, in earlier formats
             values["x"] = dict(values["x"])
         for name, kinds in SAVED_TYPES.items():
@@ -109,8 +100,12 @@ class Waiting:
         for own in (y, prediction):
             if isinstance(own, list) and {*map(type, own)} != {float}:
                 raise TypeError(f"{validation.shown(own)} are no labels")
-        if len(values["told"]) != targets * FORECASTS or {*map(type, values["told"])} != {float}:
-            raise TypeError(f"{validation.shown(values['told'])} are no forecasts of baselines")
+        if len(values["forecasts"]) != targets * FORECASTS or {*map(type, values["forecasts"])} != {
+            float
+        }:
+            raise TypeError(
+                f"{validation.shown(values['forecasts'])} are no forecasts of baselines"
+            )
         if not all(type(bound) is float for bound in values["bounds"]):
             raise TypeError(f"{validation.shown(values['bounds'])} are no bounds")
         ticket = header["ticket"]
@@ -123,18 +118,12 @@ class Waiting:
 class Late(NamedTuple):
     """Rows of one target whose labels are delayed, and what happened to them, in order.
 
-    Parameters
-    ----------
-    rows : list of Waiting
-        The rows.
-    events : array of int
-        Row i was predicted at i; its label arrived at -1 - i.
-    y, predictions, times : arrays of float
-        Their labels, what was predicted, and their times as `Waiting.time`.
-    told : array of float, shape (rows, FORECASTS)
-        What baselines forecast for them; filled in for rows that were predicted.
-    bounds : array of float, shape (rows, levels, 2)
-        The prediction intervals, if the model has some.
+    - `rows`: the rows.
+    - `events`: row i was predicted at i; its label arrived at -1 - i.
+    - `y`, `predictions`, `times`: their labels, what was predicted, and their times as
+      `Waiting.time`.
+    - `forecasts`: what baselines forecast for them; filled in for rows that were predicted.
+    - `bounds`: the prediction intervals, if the model has some.
     """
 
     rows: list[Waiting]
@@ -142,7 +131,7 @@ class Late(NamedTuple):
     y: NDArray[np.float64]
     predictions: NDArray[np.float64]
     times: NDArray[np.float64]
-    told: NDArray[np.float64]
+    forecasts: NDArray[np.float64]
     bounds: NDArray[np.float64]
 
 
@@ -178,7 +167,9 @@ class LateEvents:
         rows, count = self._rows, len(self._rows)
         events = np.array(self._events, dtype=np.int64)
         empty = [0.0] * (targets * FORECASTS)
-        told = np.array([row.told or empty for row in rows]).reshape(count, targets, FORECASTS)
+        forecasts = np.array([row.forecasts or empty for row in rows]).reshape(
+            count, targets, FORECASTS
+        )
         y = np.array([row.y for row in rows], dtype=np.float64).reshape(count, targets)
         predictions = np.array([row.prediction for row in rows], dtype=np.float64)
         predictions = predictions.reshape(count, targets)
@@ -192,7 +183,7 @@ class LateEvents:
                 y[:, place].copy(),
                 predictions[:, place].copy(),
                 times,
-                told[:, place].copy(),
+                forecasts[:, place].copy(),
                 bounds[:, place],
             )
             for place in range(targets)
@@ -201,23 +192,19 @@ class LateEvents:
     def keep_forecasts(self, parts: list[Late]) -> None:
         """Let rows that still wait keep the forecasts of baselines."""
         arrived = {-1 - event for event in self._events if event < 0}
-        told = np.concatenate([part.told for part in parts], axis=1).tolist()
+        forecasts = np.concatenate([part.forecasts for part in parts], axis=1).tolist()
         for place, row in enumerate(self._rows):
             if place not in arrived:
-                row.told = told[place]
+                row.forecasts = forecasts[place]
 
 
 class Delay:
     """The rows that wait for their labels, in order.
 
-    Parameters
-    ----------
-    amount : int or float
-        How late labels are: so many rows, or seconds.
-    by_time : bool
-        Whether these are seconds of the stream's own time. A row whose time is missing, or
-        before that of an earlier one, counts as simultaneous with the latest; rows before the
-        first time count as simultaneous with that.
+    - `amount`: how late labels are: so many rows, or seconds.
+    - `by_time`: whether these are seconds of the stream's own time. A row whose time is missing, or
+      before that of an earlier one, counts as simultaneous with the latest; rows before the first
+      time count as simultaneous with that.
     """
 
     def __init__(self, amount: float, by_time: bool) -> None:

@@ -41,8 +41,8 @@ def as_text(found: "Evaluation") -> str:
     wide = max(map(len, names))
     lines.append(f"{'':{wide}}  {'MAE':>10}  {'RMSE':>10}  {'R²':>8}")
     for name, errors in _rows(found):
-        told = f"{number(errors.mae, 5):>10}  {number(errors.rmse, 5):>10}"
-        lines.append(f"{name:{wide}}  {told}  {r_squared(errors.r2):>8}")
+        cells = f"{number(errors.mae, 5):>10}  {number(errors.rmse, 5):>10}"
+        lines.append(f"{name:{wide}}  {cells}  {r_squared(errors.r2):>8}")
     lines += [f"{name}: {number(value, 5)}" for name, value in found.losses.items()]
     lines += _bounds(found, "")
     for name, own in found.targets.items():
@@ -69,15 +69,15 @@ def _title(found: "Evaluation") -> str:
 
 
 def _counted(found: "Evaluation") -> str:
-    told = (
+    words = (
         f"{found.rows_read:,} rows read, {found.rows_learned:,} learned, "
         f"{found.rejected.count:,} rejected, {found.unscored:,} not scored; {found.seconds:.2f} s"
     )
     if found.rows_without_target:
-        told += f"; {found.rows_without_target:,} rows without a target"
+        words += f"; {found.rows_without_target:,} rows without a target"
     if found.leaves is not None and found.model_bytes is not None:
-        told += f"; {found.leaves:,} leaves, {found.model_bytes / 1e6:.2f} MB"
-    return told
+        words += f"; {found.leaves:,} leaves, {found.model_bytes / 1e6:.2f} MB"
+    return words
 
 
 def as_html(found: "Evaluation") -> str:

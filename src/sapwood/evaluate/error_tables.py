@@ -28,12 +28,8 @@ SUMS = 3  # rows, errors, sizes of errors; those of a bin of predictions begin w
 class ErrorTables:
     """Sums of errors by the hour of the day, the labels of some categories, and the prediction.
 
-    Parameters
-    ----------
-    groups : int
-        How many categories there are at most.
-    labels : int
-        How many labels each of them has at most; code -1 stands for all others.
+    - `groups`: how many categories there are at most.
+    - `labels`: how many labels each of them has at most; code -1 stands for all others.
 
     Examples
     --------
@@ -62,14 +58,9 @@ class ErrorTables:
     ) -> None:
         """Take rows that were scored, in order.
 
-        Parameters
-        ----------
-        predictions, y : arrays of float
-            What was predicted, and what was observed.
-        times : array of float, optional
-            The seconds since 1970 of each row, NaN where they are not known.
-        codes : array of int, shape (rows, groups)
-            The codes of their labels.
+        - `predictions`, `y`: what was predicted, and what was observed.
+        - `times`: the seconds since 1970 of each row, NaN where they are not known.
+        - `codes`: the codes of their labels.
         """
         start = 0
         while start < len(y):
@@ -105,10 +96,7 @@ class ErrorTables:
     def finished(self, groups: Mapping[str, Sequence[Any]]) -> ErrorsBy:
         """Return the tables.
 
-        Parameters
-        ----------
-        groups : mapping of names to sequences
-            The labels of each category, in the order of their codes.
+        - `groups`: the labels of each category, in the order of their codes.
         """
         hours, by_label, bins = self._summed()
         found = np.zeros(len(bins), BY_PREDICTION)
@@ -199,12 +187,8 @@ def _fill(found: NDArray[Any], sums: FloatArray) -> None:
 def grouped(bins: NDArray[Any], count: int) -> NDArray[Any]:
     """Return the errors by prediction in at most so many parts of about as many rows.
 
-    Parameters
-    ----------
-    bins : structured array
-        Each of `BY_PREDICTION`.
-    count : int
-        How many parts there are at most.
+    - `bins`: each of `BY_PREDICTION`.
+    - `count`: how many parts there are at most.
     """
     rows = bins["rows"].astype(np.float64)
     sums = [bins["prediction"] * rows, rows, bins["bias"] * rows, bins["mae"] * rows]

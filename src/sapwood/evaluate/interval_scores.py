@@ -24,12 +24,9 @@ STATE, POINTS, SAMPLE, LAST, EVERY = (
 class IntervalScores(Recorder):
     """The running scores of bounds; they cost the same however many rows there were.
 
-    Parameters
-    ----------
-    levels : sequence of float
-        The shares of y that are to be within bounds.
-    fade : float
-        For the exponentially weighted scores, the weight of a row is multiplied by this at each later one.
+    - `levels`: the shares of y that are to be within bounds.
+    - `fade`: for the exponentially weighted scores, the weight of a row is multiplied by this at
+      each later one.
 
     Examples
     --------

@@ -22,7 +22,7 @@ WAYS = (
     ("predict_many", "learn_many"),
 )
 
-TELLING = (
+OF_INTERVALS = (
     "levels",
     "predict_intervals_one",
     "predict_intervals_many",
@@ -56,19 +56,12 @@ def checked_limits(minimum: float | None, maximum: float | None) -> tuple[float,
 class Learner:
     """A model, the time that it took, and its size.
 
-    Parameters
-    ----------
-    model : object
-        With `predict_learn_many`, as our trees; or else `predict_one` and `learn_one`, as
-        river's models; or else `predict_many` and `learn_many`, which are then called for each
-        row, as every prediction has to be made before its row is learned.
-    late : bool
-        Whether rows are learned later than they are predicted: then the first way is none.
+    - `model`: with `predict_learn_many`, as our trees; or else `predict_one` and `learn_one`, as
+      river's models; or else `predict_many` and `learn_many`, which are then called for each row,
+      as every prediction has to be made before its row is learned.
+    - `late`: whether rows are learned later than they are predicted: then the first way is none.
 
-    Attributes
-    ----------
-    limits : tuple of float, optional
-        The least and the largest prediction; see `held`.
+    - `limits`: the least and the largest prediction; see `held`.
     """
 
     limits: tuple[float, float] | None = None
@@ -99,7 +92,7 @@ class Learner:
 
     def look(self) -> None:
         """See what the model can do; before each chunk, as evaluation may exchange it."""
-        has_intervals = all(hasattr(self.model, name) for name in TELLING)
+        has_intervals = all(hasattr(self.model, name) for name in OF_INTERVALS)
         self._levels = tuple(self.model.levels) if has_intervals else ()
         self._takes_ids = isinstance(self.model, Regressor | Stage)
         self._encodes = _encodes(self.model)
@@ -153,10 +146,8 @@ class Learner:
     def held(self, predictions: Any) -> Any:
         """Return predictions held within `limits`; so are the bounds around them.
 
-        Parameters
-        ----------
-        predictions : array of float, float, or list of float
-            As the model has predicted. It learns as if they had been issued as they are.
+        - `predictions`: as the model has predicted. It learns as if they had been issued as they
+          are.
         """
         if self.limits is None:
             return predictions

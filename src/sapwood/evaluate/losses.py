@@ -64,11 +64,8 @@ KNOWN: dict[str, Loss] = {"mape": mape, "smape": smape}
 class LossMeans:
     """The means of losses over all rows; those that are NaN are left out.
 
-    Parameters
-    ----------
-    losses : iterable of str or callables, or mapping of names to callables
-        "mape", "smape", "quantile:0.9" and the like, or functions of y and prediction, which are
-        called by their own name.
+    - `losses`: "mape", "smape", "quantile:0.9" and the like, or functions of y and prediction,
+      which are called by their own name.
 
     Examples
     --------

@@ -31,10 +31,7 @@ LARGEST = 1e100
 class BatchModel(ABC):
     """A model that learns some rows at a time.
 
-    Parameters
-    ----------
-    batch : int
-        How many rows.
+    - `batch`: how many rows.
     """
 
     def __init__(self, batch: int) -> None:
@@ -110,14 +107,9 @@ class BatchModel(ABC):
 class LightGbm(BatchModel):
     """LightGBM that goes on with its own model: some more trees for every batch.
 
-    Parameters
-    ----------
-    trees : int
-        How many each batch adds.
-    batch : int
-        How many rows a batch has.
-    **parameters
-        Of LightGBM.
+    - `trees`: how many each batch adds.
+    - `batch`: how many rows a batch has.
+    - `**parameters`: of LightGBM.
     """
 
     def __init__(self, trees: int = 5, batch: int = 1000, **parameters: Any) -> None:
@@ -148,12 +140,8 @@ class Sgd(BatchModel):
 
     A missing number counts as the mean; categories are hashed into 256 columns of 0 and 1.
 
-    Parameters
-    ----------
-    batch : int
-        How many rows are learned at a time.
-    **parameters
-        Of `sklearn.linear_model.SGDRegressor`.
+    - `batch`: how many rows are learned at a time.
+    - `**parameters`: of `sklearn.linear_model.SGDRegressor`.
     """
 
     def __init__(self, batch: int = 100, **parameters: Any) -> None:
@@ -203,12 +191,8 @@ class Sgd(BatchModel):
 class River:
     """A model of river's; before linear models and neighbours there is a scaler.
 
-    Parameters
-    ----------
-    name : str
-        The class, whatever its letters' case, such as "HoeffdingTreeRegressor".
-    **parameters
-        Of that class.
+    - `name`: the class, whatever its letters' case, such as "HoeffdingTreeRegressor".
+    - `**parameters`: of that class.
     """
 
     def __init__(self, name: str, **parameters: Any) -> None:

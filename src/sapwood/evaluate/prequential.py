@@ -15,8 +15,9 @@ from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.record import Record
 from sapwood.evaluate.recorder import Recorder
 from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.run import OnBadRow, Step
 from sapwood.evaluate.scores import FADE, WINDOW
-from sapwood.evaluate.tally import COUNTS, REFUSED, OnBadRow, Predicted, Step, Tally
+from sapwood.evaluate.tally import COUNTS, Predicted, Tally
 from sapwood.evaluate.targets import TargetsLearner, without_lags
 from sapwood.lags import LaggedModel, Lags
 from sapwood.model import is_all_or_nothing
@@ -61,8 +62,8 @@ class Prequential(Tally):
         if stream.target is None:
             raise StreamError(f"{stream.name} has no target: name the column to predict")
         if not stream.targets and getattr(model, "several_targets", False) and model.targets:
-            told = ", ".join(map(str, model.targets))
-            raise ValueError(f"the targets of the model are {told}: name all of them")
+            names = ", ".join(map(str, model.targets))
+            raise ValueError(f"the targets of the model are {names}: name all of them")
         if on_bad_row not in ("error", "skip"):
             raise ValueError(f"on_bad_row = {on_bad_row!r}: 'error' or 'skip' is expected")
         inner = without_lags(model, stream.targets)
@@ -116,11 +117,10 @@ class Prequential(Tally):
             self.learner.look()
             self._learn_arrived(delay.rest(), 0, step)
             self._score_arrived()
-            self._note_refused(step)
+            self._note_rejected(step)
             return step
 
-        found: Step = self._observed(take)
-        return found
+        return self._observed(take)
 
     def finish(self) -> Evaluation:
         """Process all pending labels, and return the result."""
@@ -152,19 +152,20 @@ class Prequential(Tally):
     def _evaluation(self, record: Record, target: str) -> Evaluation:
         """Return what was found of a target."""
         leaves, nbytes = self._size()
+        end = record.moment(self.learner.model, (leaves, nbytes), self.seconds)
         return Evaluation(
             stream=self.stream.name,
             target=target,
             model=repr(self.model),
             **{name: getattr(self, name) for name in COUNTS},
-            rejected=self.refusals.finished(self.rows_read),
+            rejected=self.rejections.finished(self.rows_read),
             label_delay=None if self.delay is None else self.delay.in_words,
             seconds=self.seconds,
             model_seconds=self.learner.seconds,
             leaves=None if leaves < 0 else leaves,
             model_bytes=None if nbytes < 0 else nbytes,
             columns=self.stream.column_notes,
-            **record.results(self.learner.model, (leaves, nbytes), self.seconds),
+            **record.results(end),
         )
 
     def _size(self) -> tuple[int, int]:
@@ -173,11 +174,8 @@ class Prequential(Tally):
 
     # -- the rows of a chunk ----------------------------------------------------------------------
 
-    def _take(self, chunk: Chunk) -> Step:
-        """Predict and learn the rows of a chunk, up to a bad one if that is to stop all."""
-        step = Step(chunk.done)
-        stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
-        stop = len(chunk) if stopped is None else stopped.after
+    def _take_rows(self, chunk: Chunk, stop: int, step: Step) -> None:
+        """Predict and learn the first rows of a chunk."""
         keys = keys_of(chunk.ids) if chunk.ids else None
         self._late_due = self._rows_until_look()
         self.learner.look()
@@ -188,14 +186,6 @@ class Prequential(Tally):
                 self._take_one_by_one(chunk, stop, keys, self.delay, step)
         finally:
             self._score_arrived()
-        for earlier, bad in enumerate(chunk.bad):
-            self._refuse(bad, self.rows_read + bad.after + earlier, step)
-        # In the order of the stream, however it is cut into chunks.
-        step.bad.sort(key=lambda bad: (bad.after, bad.reason == REFUSED))
-        self._note_refused(step)
-        self.rows_read += len(chunk) + len(chunk.bad)
-        self.position = chunk.next
-        return step
 
     def _take_at_once(self, chunk: Chunk, stop: int, keys: list[Key] | None, step: Step) -> None:
         """Predict rows, and learn those that have labels: as many together as can be."""
@@ -258,8 +248,8 @@ class Prequential(Tally):
                 self.unlabelled.put(keys[place], row)
                 one = slice(place, place + 1)
                 ids = {name: column[one] for name, column in chunk.ids.items()}
-                told = (np.array([row.y]), np.array([row.prediction]), ids, self._bounds([row]))
-                step.predicted.append(Predicted(chunk.numbers[one], *told))
+                own = np.array([row.y]), np.array([row.prediction]), ids, self._bounds([row])
+                step.predicted.append(Predicted(chunk.numbers[one], *own))
 
     def _use(self, chunk: Chunk, start: int, end: int, step: Step, *, learn: bool = True) -> None:
         """Predict some rows, and learn them; they end where a recorder has to see the model."""
@@ -271,12 +261,12 @@ class Prequential(Tally):
             predict = self.learner.predict_learn if learn else self.learner.predict
             predictions = self.learner.held(predict(given, y))
         except (ValueError, OverflowError) as error:
-            self._check_refused()
+            self._check_unchanged()
             if end - start == 1:
                 if plan is not None:
                     plan.push()
-                bad = self._refused(chunk.source, int(chunk.numbers[start]), error, start)
-                self._refuse(bad, self._row_of(chunk, start), step)
+                bad = self._rejected(chunk.source, int(chunk.numbers[start]), error, start)
+                self._reject(bad, self._row_of(chunk, start), step)
                 return
             middle = (start + end) // 2
             self._use(chunk, start, middle, step, learn=learn)
@@ -294,7 +284,7 @@ class Prequential(Tally):
         else:
             self.rows_without_target += end - start
 
-    def _check_refused(self) -> None:
+    def _check_unchanged(self) -> None:
         """Raise the current exception, unless rejected rows have changed nothing."""
         # Our models reject a batch before anything changes; others may have learned a part.
         if not is_all_or_nothing(self.learner.model):
@@ -342,8 +332,8 @@ class Prequential(Tally):
             for name, column in chunk.ids.items()
         }
         bounds = self._bounds(predicted)
-        told = targets[is_predicted], predictions[is_predicted[:stop]], ids, bounds
-        step.predicted.append(Predicted(chunk.numbers[is_predicted], *told))
+        own = targets[is_predicted], predictions[is_predicted[:stop]], ids, bounds
+        step.predicted.append(Predicted(chunk.numbers[is_predicted], *own))
 
     def _predict_one(
         self, chunk: Chunk, place: int, x: dict[str, Any], moment: float, step: Step
@@ -356,9 +346,9 @@ class Prequential(Tally):
                 x, ticket = self.lags.arrive(x)
             prediction = self.learner.held(self.learner.predict_one(x, row))
         except (ValueError, OverflowError) as error:
-            self._check_refused()
-            bad = self._refused(chunk.source, int(chunk.numbers[place]), error, place)
-            self._refuse(bad, self._row_of(chunk, place), step)
+            self._check_unchanged()
+            bad = self._rejected(chunk.source, int(chunk.numbers[place]), error, place)
+            self._reject(bad, self._row_of(chunk, place), step)
             return None
         self.rows_predicted += 1
         y = math.nan if chunk.y is None else chunk.y[place].tolist()
@@ -410,9 +400,9 @@ class Prequential(Tally):
         try:
             self.learner.learn_one(row.x, row.y, row.row)
         except (ValueError, OverflowError) as error:
-            self._check_refused()
-            bad = self._refused(row.source, row.number, error, after)
-            self._refuse(bad, row.row, step)
+            self._check_unchanged()
+            bad = self._rejected(row.source, row.number, error, after)
+            self._reject(bad, row.row, step)
             return
         self.rows_learned += 1
         self._late.labelled(row)

@@ -22,14 +22,9 @@ ENOUGH = 5
 class Tests:
     """Whether models differ.
 
-    Parameters
-    ----------
-    friedman_p : float
-        Of Friedman's test: the probability of such ranks if all models were alike.
-    pair_p : array of float, shape (models, models)
-        Of Nemenyi's test: likewise, for each pair.
-    critical_difference : float
-        From what difference of average ranks on a pair differs significantly.
+    - `friedman_p`: of Friedman's test: the probability of such ranks if all models were alike.
+    - `pair_p`: of Nemenyi's test: likewise, for each pair.
+    - `critical_difference`: from what difference of average ranks on a pair differs significantly.
     """
 
     friedman_p: float
@@ -41,14 +36,9 @@ class Tests:
 class Ranking:
     """How models rank.
 
-    Parameters
-    ----------
-    models : tuple of str
-        The models, best first.
-    ranks : tuple of float
-        Their average ranks; 1 is the best.
-    tests : Tests, optional
-        In the same order; None if there are too few streams or models for tests.
+    - `models`: the models, best first.
+    - `ranks`: their average ranks; 1 is the best.
+    - `tests`: in the same order; None if there are too few streams or models for tests.
     """
 
     models: tuple[str, ...]
@@ -76,14 +66,9 @@ class Ranking:
 def rank(values: FloatArray, models: Sequence[str], larger_is_better: bool = False) -> Ranking:
     """Rank models within each stream, and test whether they differ.
 
-    Parameters
-    ----------
-    values : array of float, shape (streams, models)
-        What they are ranked by; a NaN is the worst of all.
-    models : sequence of str
-        Their names.
-    larger_is_better : bool
-        Whether large values are good.
+    - `values`: what they are ranked by; a NaN is the worst of all.
+    - `models`: their names.
+    - `larger_is_better`: whether large values are good.
 
     Examples
     --------

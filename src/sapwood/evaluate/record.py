@@ -1,5 +1,6 @@
 """All that is recorded of one target during an evaluation."""
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -14,48 +15,88 @@ from sapwood.evaluate.history import History
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.model_log import ImportanceLog, MemberLog
 from sapwood.evaluate.recent_times import RecentTimes
-from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, rows_until_look
+from sapwood.evaluate.recorder import (
+    LabelledRows,
+    Moment,
+    Recorder,
+    rows_until_look,
+    saved_place,
+    saved_seconds,
+)
 from sapwood.evaluate.rule_log import RuleLog
-from sapwood.evaluate.run import saved_place, saved_seconds
 from sapwood.evaluate.scores import Scores
 
-__all__ = ["Record"]
+__all__ = ["Record", "Recorders"]
 
 
-class Record:
-    """The recorders of one target.
+class Recorders:
+    """The recorders of one target, which are updated, saved and merged together.
 
-    Parameters
-    ----------
-    levels : sequence of float
-        Of the prediction intervals, if the model has some.
-    fade, window
-        As for `Scores`.
+    - `recorders`: in the order in which they take rows into account.
+    """
+
+    def __init__(self, recorders: Sequence[Recorder]) -> None:
+        self.recorders = list(recorders)
+
+    def add(self, recorder: Recorder) -> None:
+        """Let a further recorder take part."""
+        self.recorders.append(recorder)
+
+    def record(self, rows: Any) -> None:
+        """Let each recorder take rows into account."""
+        for each in self.recorders:
+            each.record(rows)
+
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the fields of an evaluation at the end of a stream."""
+        found: dict[str, Any] = {}
+        for each in self.recorders:
+            found |= each.results(end)
+        return found
+
+    def merge(self, targets: Sequence[Any]) -> dict[str, Any]:
+        """Return the fields of an evaluation of several targets, by the `Evaluation` of each."""
+        found: dict[str, Any] = {}
+        for each in self.recorders:
+            found |= each.merge(targets)
+        return found
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what `restored` needs: a header for JSON, and arrays."""
+        return {}, {name: own for each in self.recorders for name, own in each.to_arrays().items()}
+
+    def restored(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return recorders of the same settings in a state that `to_state` returned."""
+        made = copy.copy(self)
+        made.recorders = [each.restored(arrays) for each in self.recorders]
+        return made
+
+
+class Record(Recorders):
+    """The recorders of one target that is a number.
+
+    - `levels`: of the prediction intervals, if the model has some.
+    - `fade`, `window`: as for `Scores`.
     """
 
     def __init__(self, levels: Sequence[float], fade: float, window: int) -> None:
-        self.scores, self.curve = Scores(fade, window), Curve()
-        self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
-        self._others: list[Recorder] = [RecentTimes(), History()]
-        self._others += [ImportanceLog(), MemberLog(), RuleLog()]
-        self._others += [IntervalScores(levels, self.scores.fade)] if levels else []
+        scores = Scores(fade, window)
+        # The curve is before those that note its points.
+        super().__init__([scores, BaselineScores(scores.fade, scores.window_rows), Curve()])
+        self.recorders += [RecentTimes(), History(), ImportanceLog(), MemberLog(), RuleLog()]
+        self.recorders += [IntervalScores(levels, scores.fade)] if levels else []
+        self._name_first()
         self.rows_learned = 0
         self.time = math.nan  # of the last row that was scored
         self.first_unscored: str | None = None
         self.seconds = 0.0  # up to the last row
 
-    @property
-    def recorders(self) -> tuple[Recorder, ...]:
-        """All recorders; the curve is before those that note its points."""
-        return (self.scores, self.baselines, self.curve, *self._others)
-
-    def add(self, recorder: Recorder) -> None:
-        """Let a further recorder take part."""
-        self._others.append(recorder)
-
-    def find(self, kind: type[Any]) -> Any:
-        """Return the recorder of a class; None if there is none."""
-        return next((each for each in self.recorders if isinstance(each, kind)), None)
+    def _name_first(self) -> None:
+        """Name the recorders that make the points of the learning curve."""
+        first: Any = self.recorders
+        self.scores: Scores = first[0]
+        self.baselines: BaselineScores = first[1]
+        self.curve: Curve = first[2]
 
     def rows_until_look(self) -> int:
         """Return after how many more rows recorders see the model."""
@@ -64,25 +105,19 @@ class Record:
     def update(self, rows: LabelledRows, model: Any, size: tuple[int, int], seconds: float) -> None:
         """Record rows whose labels have arrived.
 
-        Parameters
-        ----------
-        rows : LabelledRows
-            In order. If there are none, baselines may still have to forecast some.
-        model : object
-            The model after the last of them.
-        size : tuple of int
-            Its leaves and bytes, as for `Moment`.
-        seconds : float
-            The time that the evaluation has taken up to now.
+        - `rows`: in order. If there are none, baselines may still have to forecast some.
+        - `model`: the model after the last of them.
+        - `size`: its leaves and bytes, as for `Moment`.
+        - `seconds`: the time that the evaluation has taken up to now.
         """
         count, interval = len(rows.y), self.curve.interval
         is_scored = rows.is_scored
         due = interval - self.scores.rows % interval
         ends = (np.flatnonzero(is_scored)[due - 1 :: interval] + 1).tolist()
-        before, recorders = self.seconds, self.recorders
+        before = self.seconds
         for end, part in zip((*ends, None), rows.until(ends), strict=True):
             if len(part.y) or part.late is not None:
-                for each in recorders:
+                for each in self.recorders:
                     each.score(part)
             if end is not None:
                 is_look = end == count and rows_until_look(self.scores.rows - 1, interval) == 1
@@ -98,36 +133,23 @@ class Record:
         if rows.times is not None and (rows.late is None or is_scored.any()):
             last = -1 if rows.late is None else np.flatnonzero(is_scored)[-1]
             self.time = float(rows.times[last])
-        for each in recorders:
-            each.record(rows)
+        self.record(rows)
 
     def _mark(self, model: Any, size: tuple[int, int]) -> None:
         """Let all recorders note a point of the curve, if it has one here."""
         if self.scores.rows % self.curve.interval == 0:
-            moment = self._moment(model, size, self.seconds)
-            self.curve.mark(moment)
-            moment = moment._replace(interval=self.curve.interval)
-            for each in self._others:
-                each.mark(moment)
+            moment = self.moment(model, size, self.seconds)
+            for each in self.recorders:
+                each.mark(moment._replace(interval=self.curve.interval))
 
-    def _moment(self, model: Any, size: tuple[int, int], seconds: float) -> Moment:
-        beside = self.baselines.point(self.time)
-        return Moment(self.scores, seconds, *size, beside, self.curve.interval, model)
+    def moment(self, model: Any, size: tuple[int, int], seconds: float) -> Moment:
+        """Return this point of the stream; parameters as for `update`."""
+        further = self.baselines.point(self.time)
+        return Moment(self.scores, seconds, *size, further, self.curve.interval, model)
 
-    def results(self, model: Any, size: tuple[int, int], seconds: float) -> dict[str, Any]:
-        """Return the fields of an `Evaluation`; parameters as for `update`."""
-        end = self._moment(model, size, seconds)
-        found: dict[str, Any] = {"first_unscored": self.first_unscored}
-        for each in self.recorders:
-            found |= each.results(end)
-        return found
-
-    def merge(self, targets: Sequence[Any]) -> dict[str, Any]:
-        """Return the fields of an evaluation of several targets, by the `Evaluation` of each."""
-        found: dict[str, Any] = {}
-        for each in self.recorders:
-            found |= each.merge(targets)
-        return found
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the fields of an `Evaluation` at the end of a stream."""
+        return {"first_unscored": self.first_unscored, **super().results(end)}
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what `restored` needs: a header for JSON, and arrays."""
@@ -137,15 +159,12 @@ class Record:
             "first_unscored": self.first_unscored,
             "time": None if math.isnan(self.time) else self.time,
         }
-        recorders = self.recorders
-        return header, {name: own for each in recorders for name, own in each.to_arrays().items()}
+        return header, super().to_state()[1]
 
     def restored(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return a record of the same settings in a state that `to_state` returned."""
-        made = type(self).__new__(type(self))
-        made.scores, made.curve = self.scores.restored(arrays), self.curve.restored(arrays)
-        made.baselines = self.baselines.restored(arrays)
-        made._others = [each.restored(arrays) for each in self._others]
+        made = super().restored(header, arrays)
+        made._name_first()
         made.rows_learned = validation.whole(header["rows_learned"], "rows_learned", 0, 2**53)
         made.seconds = saved_seconds(header["seconds"])
         made.first_unscored = saved_place(header["first_unscored"])

@@ -3,7 +3,8 @@
 A recorder defines what it keeps of labelled rows (`score`, `record`), what it notes at the points of
 the learning curve (`mark`), its state (`to_arrays`, `restored`), the fields of an `Evaluation` that it
 fills in (`results`), and what becomes of these fields if there are several targets (`merge`). A new
-measure is a recorder, and a line in `sapwood.evaluate.record.Record`.
+measure of numbers is a recorder, and a line in `sapwood.evaluate.record.Record`; one of classes is a
+recorder of `sapwood.evaluate.classes.PredictedRows`, and a line in `ClassRun`.
 
 A batch is learned in one call of the model, whatever points of the curve are in it: what depends on
 rows is computed from their predictions afterwards. Batches end only at the few points where recorders
@@ -17,21 +18,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood import validation
+from sapwood.lags.lags import Lags
 from sapwood.rows.labels import Labels
 from sapwood.storage.lists import packed, unpacked
 from sapwood.streams.stream import Column, FloatArray
 
 if TYPE_CHECKING:
     from sapwood.evaluate.delay import Late
-    from sapwood.evaluate.scores import Scores
 
 __all__ = [
     "LabelledRows",
     "Moment",
     "Recorder",
     "packed",
+    "ratio",
+    "restored_lags",
     "rows_until_look",
     "saved_array",
+    "saved_lags",
+    "saved_place",
+    "saved_seconds",
     "unpacked",
 ]
 
@@ -44,12 +51,9 @@ LOOK = 5000
 def rows_until_look(rows: int, interval: int) -> int:
     """Return after how many more rows recorders see the model.
 
-    Parameters
-    ----------
-    rows : int
-        The number of scored rows.
-    interval : int
-        How many rows the points of the learning curve are apart. Looks are at such points.
+    - `rows`: the number of scored rows.
+    - `interval`: how many rows the points of the learning curve are apart. Looks are at such
+      points.
 
     Examples
     --------
@@ -67,27 +71,19 @@ def rows_until_look(rows: int, interval: int) -> int:
 class Moment(NamedTuple):
     """A point of the learning curve, or the end of a stream.
 
-    Parameters
-    ----------
-    scores : Scores
-        The errors up to here.
-    seconds : float
-        The time that the evaluation has taken.
-    leaves, nbytes : int
-        The size of the model, -1 if it is not known.
-    beside : tuple of float, optional
-        The bias, and the errors of baselines: `sapwood.evaluate.result.BESIDE`.
-    interval : int
-        How many rows the points of the curve are apart.
-    model : object, optional
-        The model after these rows; None if it is not looked at here (`rows_until_look`).
+    - `scores`: the errors up to here.
+    - `seconds`: the time that the evaluation has taken.
+    - `leaves`, `nbytes`: the size of the model, -1 if it is not known.
+    - `further`: the bias, and the errors of baselines: `sapwood.evaluate.result.FURTHER`.
+    - `interval`: how many rows the points of the curve are apart.
+    - `model`: the model after these rows; None if it is not looked at here (`rows_until_look`).
     """
 
-    scores: "Scores"
+    scores: Any
     seconds: float
     leaves: int = -1
     nbytes: int = -1
-    beside: tuple[float, ...] | None = None
+    further: tuple[float, ...] | None = None
     interval: int = 1
     model: Any = None
 
@@ -95,22 +91,13 @@ class Moment(NamedTuple):
 class LabelledRows(NamedTuple):
     """Rows of one target whose labels are known, in the order in which the labels arrived.
 
-    Parameters
-    ----------
-    predictions, y : arrays of float
-        What was predicted, and what was observed.
-    times : array of float, optional
-        The seconds since 1970 of each row, NaN where they are not known.
-    bounds : array of float, shape (rows, levels, 2), optional
-        The prediction intervals.
-    features : mapping of columns, or list of dicts
-        The features; dicts if labels are delayed.
-    where : callable
-        Returns the place of a row in the stream, for messages.
-    late : Late, optional
-        If labels are delayed, all rows that were predicted or labelled.
-    events : array of int, optional
-        What happened to the rows of `late`, as `Late.events`.
+    - `predictions`, `y`: what was predicted, and what was observed.
+    - `times`: the seconds since 1970 of each row, NaN where they are not known.
+    - `bounds`: the prediction intervals.
+    - `features`: the features; dicts if labels are delayed.
+    - `where`: returns the place of a row in the stream, for messages.
+    - `late`: if labels are delayed, all rows that were predicted or labelled.
+    - `events`: what happened to the rows of `late`, as `Late.events`.
     """
 
     predictions: FloatArray
@@ -151,6 +138,12 @@ class LabelledRows(NamedTuple):
             features=features, where=lambda place: where(int(places[place]))
         )
 
+    def column(self, name: Any) -> Any:
+        """Return a column of the features."""
+        if isinstance(self.features, Mapping):
+            return self.features[name]
+        return [x.get(name) for x in self.features]
+
     @property
     def is_scored(self) -> NDArray[np.bool_]:
         """Which rows have an error that can be summed up."""
@@ -186,7 +179,7 @@ class Recorder:
     def score(self, rows: LabelledRows) -> None:
         """Take rows into account, in order, up to a point of the learning curve at most."""
 
-    def record(self, rows: LabelledRows) -> None:
+    def record(self, rows: Any) -> None:
         """Take rows into account, in order; points of the learning curve may be among them."""
 
     def mark(self, moment: Moment) -> None:
@@ -229,3 +222,39 @@ def saved_array(
     if saved.dtype != dtype or not fits:
         raise ValueError(f"the saved {name} are {saved.dtype} of shape {saved.shape}")
     return saved.copy()
+
+
+def saved_lags(name: str, lags: Lags) -> dict[str, NDArray[Any]]:
+    """Return the state of lags as arrays."""
+    header, arrays = lags.to_state()
+    found = {f"{name}_{each}": np.array(own) for each, own in arrays.items()}
+    return {name: packed(header), **found}
+
+
+def restored_lags(arrays: Mapping[str, NDArray[Any]], name: str, like: Lags) -> Lags:
+    """Return lags in a state that `saved_lags` returned; they have to be like others."""
+    start = f"{name}_"
+    own = {each.removeprefix(start): array for each, array in arrays.items() if start in each}
+    found = Lags.from_state(unpacked(arrays[name]), own)
+    if found.parameters != like.parameters:
+        raise ValueError("the saved scores are of another season")
+    return found
+
+
+def ratio(one: float, other: float) -> float:
+    """Return a ratio, NaN if the second number is not above 0."""
+    return one / other if other > 0 else math.nan
+
+
+def saved_place(saved: Any) -> str | None:
+    """Return the place of a first row that was saved, None if there was no such row."""
+    if not isinstance(saved, str | None):
+        raise TypeError(f"the first row not scored or rejected is {validation.shown(saved)}")
+    return saved
+
+
+def saved_seconds(saved: Any) -> float:
+    """Return a time that was saved, once it is known to be one."""
+    if type(saved) not in (int, float) or not 0 <= saved < math.inf:
+        raise ValueError(f"{validation.shown(saved)} seconds are saved")
+    return float(saved)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sapwood.deprecation import deprecated
 from sapwood.evaluate.display import as_html, as_text
-from sapwood.formatting import number, r_squared
+from sapwood.formatting import finite, number, r_squared
 from sapwood.streams.stream import ColumnNote
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BAND",
     "BASELINES",
-    "BESIDE",
     "BY_PREDICTION",
     "CURVE",
+    "FURTHER",
     "MEASURES",
     "PART",
     "PREDICTION",
@@ -37,7 +37,7 @@ __all__ = [
     "Evaluation",
     "Intervals",
     "MemberHistory",
-    "Refusals",
+    "Rejections",
     "Sample",
     "compared",
 ]
@@ -59,7 +59,7 @@ CURVE = np.dtype(
     ]
 )
 """A point of the learning curve: the errors after so many scored rows, of all of them, faded, and
-of the last window; and the model then. -1 stands for leaves or bytes that the model cannot tell."""
+of the last window; and the model then. -1 stands for leaves or bytes that the model does not report."""
 
 BASELINES = {
     "last": "repeating the last value",
@@ -70,7 +70,7 @@ BASELINES = {
 """What any model has to beat, in words."""
 MEASURES = ("mae", "rmse", "faded_mae", "faded_rmse")
 """The errors of a baseline along the curve."""
-BESIDE = np.dtype(
+FURTHER = np.dtype(
     [
         ("time", np.float64),
         ("bias", np.float64),
@@ -78,7 +78,7 @@ BESIDE = np.dtype(
         *((f"{name}_{measure}", np.float64) for name in BASELINES for measure in MEASURES),
     ]
 )
-"""What stands beside a point of the learning curve: the time of its last row in seconds since 1970,
+"""Further values at a point of the learning curve: the time of its last row in seconds since 1970,
 if that is known; how much the model predicts too much, on average; and the errors of baselines."""
 
 ROW = np.dtype(
@@ -100,7 +100,7 @@ BY_PREDICTION = np.dtype([("prediction", np.float64), *PART.descr])
 """The errors of rows with similar predictions, and the mean of these predictions."""
 
 BAND = np.dtype([*ROW.descr, ("lower", np.float64), ("upper", np.float64)])
-"""A row of a sample with the bounds of the widest level, NaN if none were told."""
+"""A row of a sample with the bounds of the widest level, NaN if there are none."""
 
 PREDICTION = np.dtype([("number", np.int64), ("y", np.float64), ("prediction", np.float64)])
 """A row that was predicted: its line or row in the stream, what was right, what was predicted."""
@@ -132,7 +132,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class Rejections:
     """Rows that were left out.
 
     Parameters
@@ -265,7 +265,7 @@ class Evaluation:
         The numbers of rows that were read (including rejected rows), predicted and learned.
     rows_without_target, labels_joined : int
         The numbers of rows without a target, and of rows that contained the labels of such rows.
-    rejected : Refusals
+    rejected : Rejections
         The rejected rows. The old name, `refused`, is deprecated.
     total, faded, window : Errors
         The errors of all scored rows, the exponentially weighted errors, and the errors of the last
@@ -297,8 +297,9 @@ class Evaluation:
     baselines : mapping of str to Baseline
         The errors of forecasts that need no model, for the same rows: see `BASELINES`. The value
         one week earlier is there if the stream has times, and covers more than two weeks or so.
-    beside : structured array
-        For each point of the curve further values: see `BESIDE`.
+    further : structured array
+        For each point of the curve further values: see `FURTHER`. The old name, `beside`, is
+        deprecated.
     sample : Sample, optional
         Some of the rows, a random one of each block.
     errors_by : ErrorsBy, optional
@@ -341,7 +342,7 @@ class Evaluation:
     rows_read: int
     rows_predicted: int
     rows_learned: int
-    rejected: Refusals
+    rejected: Rejections
     total: Errors
     faded: Errors
     window: Errors
@@ -361,7 +362,7 @@ class Evaluation:
     first_unscored: str | None = None
     bias: float = math.nan
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
-    beside: NDArray[Any] = field(default_factory=lambda: np.zeros(0, BESIDE))
+    further: NDArray[Any] = field(default_factory=lambda: np.zeros(0, FURTHER))
     sample: Sample | None = None
     errors_by: ErrorsBy | None = None
     recent: NDArray[Any] = field(default_factory=lambda: np.zeros(0, ROW))
@@ -391,7 +392,13 @@ class Evaluation:
         return self.drift_events
 
     @property
-    def refused(self) -> Refusals:
+    def beside(self) -> NDArray[Any]:
+        """Deprecated: use `further`."""
+        deprecated("Evaluation.beside", "Evaluation.further")
+        return self.further
+
+    @property
+    def refused(self) -> Rejections:
         """Deprecated: use `rejected`."""
         deprecated("Evaluation.refused", "Evaluation.rejected")
         return self.rejected
@@ -434,15 +441,15 @@ class Evaluation:
         if self.targets:
             mean = r_squared(self.total.r2)
             return f"mean R² {mean} over {len(self.targets)} targets"
-        told = f"RMSE {number(self.total.rmse, 4)}"
+        words = f"RMSE {number(self.total.rmse, 4)}"
         if self.best_baseline is None or not math.isfinite(self.total.rmse):
-            return told
-        told += f", {self._against('total')}"
+            return words
+        words += f", {self._against('total')}"
         over, lately = self._gain("total"), self._gain("window")
         if self.window_rows < self.rows_scored and over * lately < 0:
             own = number(self.window.rmse, 4)
-            told += f"; last {self.window_rows:,} rows: RMSE {own}, {self._against('window')}"
-        return told
+            words += f"; last {self.window_rows:,} rows: RMSE {own}, {self._against('window')}"
+        return words
 
     def _gain(self, over: Over) -> int:
         """Return 1 if the model is better than the best baseline, -1 if it is worse, else 0."""
@@ -484,12 +491,19 @@ class Evaluation:
 
         NaN, which JSON lacks, becomes None.
         """
-
-        def errors(found: Errors) -> dict[str, float | None]:
-            values = {"mae": found.mae, "rmse": found.rmse, "r2": found.r2}
-            return {name: value if np.isfinite(value) else None for name, value in values.items()}
-
-        return {
+        fade = {"fade": self.fade}
+        errors = _over(self)
+        intervals = {} if self.intervals is None else self.intervals.levels
+        optional: dict[str, Any] = {
+            "targets": {name: own._own_fields() for name, own in self.targets.items()},
+            "intervals": {f"{level:g}": _over(found) for level, found in intervals.items()},
+            "seasonal": None if self.seasonal is None else self.seasonal.to_dict(),
+            "series": None if self.series is None else self.series.to_dict(),
+            "rule_events": [event.to_dict() for event in self.rule_events],
+        }
+        if self.drift_events is not None:
+            optional["changes"] = [event.to_dict() for event in self.drift_events]
+        found = {
             "stream": self.stream,
             "target": self.target,
             "model": self.model,
@@ -506,61 +520,39 @@ class Evaluation:
                 "first_unscored": self.first_unscored,
             },
             "headline": self.headline,
-            "total": errors(self.total),
-            "faded": {**errors(self.faded), "fade": self.fade},
-            "window": {**errors(self.window), "rows": self.window_rows},
-            "bias": self.bias if np.isfinite(self.bias) else None,
-            "baselines": {
-                name: {over: errors(getattr(found, over)) for over in ("total", "faded", "window")}
-                for name, found in self.baselines.items()
-            },
-            "losses": {
-                name: value if np.isfinite(value) else None for name, value in self.losses.items()
-            },
-            **({"targets": _told_apart(self.targets)} if self.targets else {}),
-            **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
-            **({} if self.seasonal is None else {"seasonal": self.seasonal.to_dict()}),
-            **({} if self.series is None else {"series": self.series.to_dict()}),
-            **(
-                {}
-                if self.drift_events is None
-                else {"changes": [a.to_dict() for a in self.drift_events]}
-            ),
-            **(
-                {"rule_events": [e.to_dict() for e in self.rule_events]} if self.rule_events else {}
-            ),
+            "total": errors["total"],
+            "weighted": errors["weighted"] | fade,
+            "faded": errors["faded"] | fade,
+            "window": errors["window"] | {"rows": self.window_rows},
+            "bias": self.bias,
+            "baselines": {name: _over(own) for name, own in self.baselines.items()},
+            "losses": self.losses,
+            **{name: own for name, own in optional.items() if own or name == "changes"},
             "leaves": self.leaves,
             "bytes": self.model_bytes,
             "seconds": self.seconds,
             "model_seconds": self.model_seconds,
             "rows_per_second": self.rows_per_second,
         }
+        made: dict[str, Any] = finite(found)
+        return made
+
+    def _own_fields(self) -> dict[str, Any]:
+        """Return the result of one of several targets in terms of JSON, without what all share."""
+        shared = {"stream", "target", "model", "leaves", "bytes", "seconds", "model_seconds"}
+        shared |= {"rows_per_second"}
+        return {name: own for name, own in self.to_dict().items() if name not in shared}
 
 
-def _told_apart(targets: Mapping[str, Evaluation]) -> dict[str, Any]:
-    """Return the results of several targets in terms of JSON; what all share is told once."""
-    shared = ("stream", "target", "model", "leaves", "bytes", "seconds", "model_seconds")
+def _over(found: Any) -> dict[str, dict[str, float]]:
+    """Return errors, or scores of intervals, over all rows, the weighted ones, and of the window."""
+    fields = {"total": "total", "weighted": "faded", "faded": "faded", "window": "window"}
+    # "faded" is the old name of "weighted", for one release.
+    known = {name: getattr(found, field, None) for name, field in fields.items()}
     return {
-        name: {
-            key: value
-            for key, value in found.to_dict().items()
-            if key not in (*shared, "rows_per_second")
-        }
-        for name, found in targets.items()
-    }
-
-
-def _told(intervals: Intervals) -> dict[str, Any]:
-    """Return bounds in terms of JSON."""
-    return {
-        f"{level:g}": {
-            over: {
-                name: value if np.isfinite(value) else None
-                for name, value in getattr(found, over)._asdict().items()
-            }
-            for over in ("total", "faded")
-        }
-        for level, found in intervals.levels.items()
+        name: asdict(own) if isinstance(own, Errors) else own._asdict()
+        for name, own in known.items()
+        if own is not None
     }
 
 

@@ -148,12 +148,8 @@ class RuleLog(ModelLog):
 def largest_rules(picture: TreePicture, features: Any) -> list[Known]:
     """Return what is remembered of the largest rules of a tree.
 
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    features : Features
-        Of its rows.
+    - `picture`: the tree.
+    - `features`: of its rows.
     """
     total, columns = picture.reached[0] or 1.0, picture.columns
     return [
@@ -171,14 +167,9 @@ def largest_rules(picture: TreePicture, features: Any) -> list[Known]:
 def event_of(row: int, before: Known, picture: TreePicture) -> RuleEvent | None:
     """Return what has happened to a rule, if anything has.
 
-    Parameters
-    ----------
-    row : int
-        The number of scored rows.
-    before : Known
-        The rule at the moment before.
-    picture : TreePicture
-        The tree now.
+    - `row`: the number of scored rows.
+    - `before`: the rule at the moment before.
+    - `picture`: the tree now.
     """
     old = (before.rule, before.share, before.mean)
     node = _node_at(before.path, picture)

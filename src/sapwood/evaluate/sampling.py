@@ -17,14 +17,9 @@ def chosen(rows: NDArray[np.int64], level: int, seed: int = SEED) -> NDArray[np.
     them contains the row. So a sample of longer blocks is a part of that of shorter ones, and no
     sample depends on how the rows are cut into chunks.
 
-    Parameters
-    ----------
-    rows : array of int
-        The numbers of rows, from 0 on.
-    level : int
-        The binary logarithm of the length of a block.
-    seed : int
-        Another seed gives another sample.
+    - `rows`: the numbers of rows, from 0 on.
+    - `level`: the binary logarithm of the length of a block.
+    - `seed`: another seed gives another sample.
 
     Examples
     --------

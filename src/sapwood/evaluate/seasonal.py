@@ -14,9 +14,13 @@ from sapwood.evaluate.recorder import (
     Moment,
     Recorder,
     packed,
+    ratio,
+    restored_lags,
     saved_array,
+    saved_lags,
     unpacked,
 )
+from sapwood.formatting import finite
 from sapwood.lags.lags import Lags
 from sapwood.lags.spans import Span, read_span
 from sapwood.rows.calendar import Calendar
@@ -116,36 +120,20 @@ class SeasonalErrors:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON, None for NaN."""
-        found = _finite(asdict(self))
-        found["hours"] = [_finite(each) for each in found["hours"]]
+        found: dict[str, Any] = finite(asdict(self))
         return found
-
-
-def _finite(fields: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in fields.items()
-    }
 
 
 class SeasonalScores(Recorder):
     """Scores predictions relative to the seasonal naive forecast.
 
-    Parameters
-    ----------
-    season : int or str
-        Rows, or a duration.
-    horizon : int or str, optional
-        How far ahead rows are predicted, in the same unit.
-    by : sequence of names
-        The columns that identify series.
-    levels : sequence of float
-        The levels of the prediction intervals.
-    are_repeated : bool
-        Whether several rows of a series have the same time each time, as where dates have no hour:
-        the k-th of them is then compared with the k-th a season earlier.
-    calendar : Calendar, optional
-        Whose local time has the hours.
+    - `season`: rows, or a duration.
+    - `horizon`: how far ahead rows are predicted, in the same unit.
+    - `by`: the columns that identify series.
+    - `levels`: the levels of the prediction intervals.
+    - `are_repeated`: whether several rows of a series have the same time each time, as where dates
+      have no hour: the k-th of them is then compared with the k-th a season earlier.
+    - `calendar`: whose local time has the hours.
     """
 
     def __init__(
@@ -184,7 +172,7 @@ class SeasonalScores(Recorder):
         """Score rows, and keep their labels."""
         if not len(rows.y):
             return
-        columns: dict[Any, Any] = {name: _column(rows.features, name) for name in self._by}
+        columns: dict[Any, Any] = {name: rows.column(name) for name in self._by}
         if self._season.by_time:
             columns[TIME] = np.full(len(rows.y), np.nan) if rows.times is None else rows.times
         columns["row"] = np.zeros(len(rows.y))
@@ -239,21 +227,21 @@ class SeasonalScores(Recorder):
             HourErrors(
                 hour,
                 int(own["rows"]),
-                _ratio(own["absolute"], own["rows"]),
-                math.sqrt(_ratio(own["own_square_all"], own["rows"])),
+                ratio(own["absolute"], own["rows"]),
+                math.sqrt(ratio(own["own_square_all"], own["rows"])),
                 skill(math.sqrt(own["own_square"]), math.sqrt(own["naive_square"])),
-                tuple(_ratio(own[level], own["bounded"]) for level in map(str, self._levels)),
+                tuple(ratio(own[level], own["bounded"]) for level in map(str, self._levels)),
             )
             for hour, own in enumerate(map(self._named, self._sums[:HOURS]))
             if own["rows"]
         ]
-        naive_rmse = math.sqrt(_ratio(sums["naive_square"], sums["known"]))
-        own_rmse = math.sqrt(_ratio(sums["own_square"], sums["known"]))
+        naive_rmse = math.sqrt(ratio(sums["naive_square"], sums["known"]))
+        own_rmse = math.sqrt(ratio(sums["own_square"], sums["known"]))
         return SeasonalErrors(
             str(self._season.given),
-            _ratio(sums["own"], sums["differences"]),
+            ratio(sums["own"], sums["differences"]),
             int(sums["known"]),
-            _ratio(sums["naive"], sums["known"]),
+            ratio(sums["naive"], sums["known"]),
             naive_rmse,
             skill(own_rmse, naive_rmse),
             tuple(hours) if len(hours) > 1 else (),
@@ -270,12 +258,10 @@ class SeasonalScores(Recorder):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state, to be saved."""
-        header, arrays = self._past.to_state()
         return {
             "seasonal_sums": self._sums.copy(),
-            "seasonal_past": packed(header),
             "seasonal_ordinals": packed({"known": self._listed()}),
-            **{f"seasonal_past_{name}": np.array(own) for name, own in arrays.items()},
+            **saved_lags("seasonal_past", self._past),
         }
 
     def _listed(self) -> list[Any]:
@@ -300,16 +286,8 @@ class SeasonalScores(Recorder):
         if made._ordinals is not None:
             for key, time, count in unpacked(arrays["seasonal_ordinals"])["known"]:
                 made._ordinals[tuple(key)] = [math.nan if time is None else float(time), int(count)]
-        start = "seasonal_past_"
-        past = {name.removeprefix(start): own for name, own in arrays.items() if start in name}
-        made._past = Lags.from_state(unpacked(arrays["seasonal_past"]), past)
-        if made._past.parameters != self._past.parameters:
-            raise ValueError("the saved seasonal scores are of another season")
+        made._past = restored_lags(arrays, "seasonal_past", self._past)
         return made
-
-
-def _ratio(one: float, other: float) -> float:
-    return one / other if other > 0 else math.nan
 
 
 def _hours(
@@ -325,10 +303,3 @@ def _hours(
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _column(features: Any, name: Any) -> Any:
-    """Return a column of features that may be rows."""
-    if isinstance(features, Mapping):
-        return features[name]
-    return [x.get(name) for x in features]

@@ -9,7 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, packed, saved_array, unpacked
+from sapwood.evaluate.recorder import (
+    LabelledRows,
+    Moment,
+    Recorder,
+    packed,
+    ratio,
+    restored_lags,
+    saved_array,
+    saved_lags,
+    unpacked,
+)
+from sapwood.formatting import finite
 from sapwood.lags.lags import Lags
 from sapwood.lags.spans import read_span
 from sapwood.validation import Label
@@ -56,11 +67,8 @@ class SeriesErrors:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON, None for NaN."""
-        named = asdict(self) | {"key": list(self.key)}
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in named.items()
-        }
+        found: dict[str, Any] = finite(asdict(self))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +110,9 @@ class SeriesTable:
 class SeriesScores(Recorder):
     """Scores predictions by series.
 
-    Parameters
-    ----------
-    by : sequence of names
-        The columns that identify series.
-    season : int or str
-        Rows of a series, or a duration, by which values are apart that MASE is relative to.
-    most : int
-        How many series have errors of their own.
+    - `by`: the columns that identify series.
+    - `season`: rows of a series, or a duration, by which values are apart that MASE is relative to.
+    - `most`: how many series have errors of their own.
 
     Examples
     --------
@@ -132,7 +135,7 @@ class SeriesScores(Recorder):
         """Score rows, and keep their labels."""
         if not len(rows.y):
             return
-        columns = {name: _values(rows.features, name) for name in self._by}
+        columns = {name: _listed(rows.column(name)) for name in self._by}
         places = self._places_of(list(zip(*columns.values(), strict=True)))
         times = np.full(len(rows.y), np.nan) if rows.times is None else rows.times
         scored = rows.is_scored
@@ -197,13 +200,11 @@ class SeriesScores(Recorder):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state, to be saved."""
-        header, arrays = self._past.to_state()
         used = self._most + 1 if len(self._places) == self._most else len(self._places)
         return {
             "series_keys": packed([list(key) for key in self._places]),
             "series_sums": self._sums[:used].copy(),
-            "series_past": packed(header),
-            **{f"series_past_{name}": array for name, array in arrays.items()},
+            **saved_lags("series_past", self._past),
         }
 
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -222,11 +223,9 @@ class SeriesScores(Recorder):
         _check_sums(sums, places, self._most)
         made._sums = _empty(max(16, places + 1))
         made._sums[: len(sums)] = sums
-        start = "series_past_"
-        past = {name.removeprefix(start): own for name, own in arrays.items() if start in name}
-        made._past = Lags.from_state(unpacked(arrays["series_past"]), past)
-        if len(made._places) != places or made._past.parameters != self._past.parameters:
-            raise ValueError("the saved series occur twice, or are of another season")
+        made._past = restored_lags(arrays, "series_past", self._past)
+        if len(made._places) != places:
+            raise ValueError("the saved series occur twice")
         return made
 
 
@@ -248,20 +247,15 @@ def _empty(count: int) -> NDArray[np.float64]:
 def _errors(key: tuple[Any, ...], sums: NDArray[np.float64]) -> SeriesErrors:
     own = sums.tolist()
     rows = own[ROWS]
-    mae, mase = _ratio(own[ABSOLUTE], rows), _ratio(own[OWN], own[DIFFERENCES])
-    spread = own[Y_SQUARE] - _ratio(own[Y] * own[Y], rows)
+    mae, mase = ratio(own[ABSOLUTE], rows), ratio(own[OWN], own[DIFFERENCES])
+    spread = own[Y_SQUARE] - ratio(own[Y] * own[Y], rows)
     first, last = (each if math.isfinite(each) else math.nan for each in own[FIRST:])
-    r2 = 1.0 - _ratio(own[SQUARE], max(spread, 0.0)) if rows > 1 else math.nan
-    rmse = math.sqrt(_ratio(own[SQUARE], rows))
+    r2 = 1.0 - ratio(own[SQUARE], max(spread, 0.0)) if rows > 1 else math.nan
+    rmse = math.sqrt(ratio(own[SQUARE], rows))
     return SeriesErrors(key, int(rows), mae, rmse, r2, mase, first, last)
 
 
-def _ratio(one: float, other: float) -> float:
-    return one / other if other > 0 else math.nan
-
-
-def _values(features: Any, name: Label) -> list[Any]:
-    """Return the values of a column of features that may be rows; None where one is missing."""
-    column = features[name] if isinstance(features, Mapping) else [x.get(name) for x in features]
+def _listed(column: Any) -> list[Any]:
+    """Return the values of a column; None where one is missing."""
     listed = column.tolist() if isinstance(column, np.ndarray) else list(column)
     return [None if value != value else value for value in listed]  # noqa: PLR0124 - NaN

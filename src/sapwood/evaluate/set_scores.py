@@ -1,21 +1,23 @@
 """How often prediction sets hold the actual class, and how large they are."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sapwood import validation
+from sapwood.evaluate.classes import PredictedRows
+from sapwood.evaluate.recorder import Moment, Recorder, packed, unpacked
 from sapwood.validation import Label
 
 __all__ = ["SetScores"]
 
 
-class SetScores:
+class SetScores(Recorder):
     """The coverage and the mean size of prediction sets of some levels.
 
-    Parameters
-    ----------
-    levels : iterable of float
-        The nominal levels, between 0 and 1.
+    - `levels`: the nominal levels, between 0 and 1.
 
     Examples
     --------
@@ -36,12 +38,8 @@ class SetScores:
     def update(self, sets: Sequence[Sequence[Label]], actual: Label) -> None:
         """Take a row.
 
-        Parameters
-        ----------
-        sets : sequence of sequences
-            The prediction set of each level.
-        actual : str, int or bool
-            The label of the row.
+        - `sets`: the prediction set of each level.
+        - `actual`: the label of the row.
         """
         self.rows += 1
         for place, own in enumerate(sets):
@@ -61,12 +59,24 @@ class SetScores:
             for level, held, size in zip(self.levels, self._held, self._sizes, strict=True)
         }
 
-    def to_state(self) -> dict[str, Any]:
-        """Return all of it in terms of JSON."""
-        return {"rows": self.rows, "held": self._held, "sizes": self._sizes}
+    def record(self, rows: PredictedRows) -> None:
+        """Take those rows of a chunk that have labels, and were predicted when classes were known."""
+        for place in np.flatnonzero(rows.has_label & rows.is_known) if rows.sets else ():
+            label = rows.labels[place]
+            assert label is not None
+            self.update(rows.sets[place], label)
 
-    def restored(self, state: dict[str, Any]) -> Self:
-        """Return scores of the same levels in a state that `to_state` returned."""
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return coverage, mean size and rows by level."""
+        return {"sets": self.to_dict()}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state, to be saved."""
+        return {"sets": packed({"rows": self.rows, "held": self._held, "sizes": self._sizes})}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return scores of the same levels in a state that `to_arrays` returned."""
+        state = unpacked(arrays["sets"])
         made = type(self)(self.levels)
         made.rows = validation.whole(state["rows"], "rows", 0, 2**53)
         made._held = [validation.whole(each, "held", 0, made.rows) for each in state["held"]]

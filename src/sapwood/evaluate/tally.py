@@ -1,51 +1,27 @@
-"""What becomes of the rows of a run: counts, refusals, a record of each target, and the state."""
+"""What becomes of the rows of a run: counts, a record of each target, and pending rows."""
 
 import time
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.drift import DriftEvent, Monitor
-from sapwood.drift.log import ALARMS, DriftLog
+from sapwood.drift import Monitor
+from sapwood.drift.log import DriftLog
 from sapwood.evaluate.delay import Delay, Late
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.record import Record
-from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
-from sapwood.evaluate.refusals import RefusalLog
+from sapwood.evaluate.recorder import LabelledRows, packed, saved_place, saved_seconds, unpacked
 from sapwood.evaluate.result import Errors
-from sapwood.evaluate.run import Run, saved_place, saved_seconds
+from sapwood.evaluate.run import OnBadRow, Run, calendar_columns
 from sapwood.evaluate.scores import Scores, mean_errors
 from sapwood.evaluate.unlabelled import Unlabelled
-from sapwood.streams.stream import (
-    BadRow,
-    BadRowError,
-    Chunk,
-    Column,
-    FloatArray,
-    IntArray,
-    Stream,
-    place_in_words,
-)
+from sapwood.streams.stream import Chunk, Column, FloatArray, IntArray, Stream, place_in_words
 
-__all__ = [
-    "COUNTS",
-    "SAMPLE",
-    "OnBadRow",
-    "Predicted",
-    "Step",
-    "Tally",
-    "calendar_columns",
-    "sample_arrays",
-]
+__all__ = ["COUNTS", "Predicted", "Tally"]
 
-OnBadRow = Literal["error", "skip"]
-REFUSED = "rejected by the model"
-DELAY, UNLABELLED, TARGETS = "delay", "unlabelled", "targets"
-SAMPLE = "sample"
+DELAY, UNLABELLED = "delay", "unlabelled"
 COUNTS = (
     "rows_read",
     "rows_predicted",
@@ -80,51 +56,19 @@ class Predicted(NamedTuple):
     bounds: FloatArray | None = None
 
 
-@dataclass(slots=True)
-class Step:
-    """What one chunk of the stream has led to.
-
-    Parameters
-    ----------
-    done : int
-        How much of the stream's size is behind.
-    predicted : list of Predicted
-        Rows in order.
-    bad : list of BadRow
-        The rows that were rejected.
-    drift_events : list of DriftEvent
-        What a monitor has found to be changed.
-    events : list of dict
-        The events of the trees of a model, if it has any.
-    """
-
-    done: int
-    predicted: list[Predicted] = field(default_factory=list)
-    bad: list[BadRow] = field(default_factory=list)
-    drift_events: list[DriftEvent] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
-
-
 class Tally(Run):
     """What became of the rows of a run, and the records of its targets.
 
-    Parameters
-    ----------
-    stream : Stream
-        The rows.
-    learner : Learner
-        The model.
-    fade, window : float, int
-        As for `Scores`.
-    on_bad_row : {"error", "skip"}
-        Whether a row that cannot be used stops all.
-    delay : Delay, optional
-        The rows whose labels are late.
-    monitor : Monitor, optional
-        What watches the rows that are scored.
+    - `stream`: the rows.
+    - `learner`: the model.
+    - `fade`, `window`: as for `Scores`.
+    - `on_bad_row`: whether a row that cannot be used stops all.
+    - `delay`: the rows whose labels are late.
+    - `monitor`: what watches the rows that are scored.
     """
 
     counts = COUNTS
+    records: list[Record]  # type: ignore[assignment]
     rows_predicted: int
     rows_learned: int
     rows_without_target: int
@@ -141,15 +85,13 @@ class Tally(Run):
         delay: Delay | None,
         monitor: Monitor | None = None,
     ) -> None:
-        super().__init__(stream, stream.target, on_bad_row)
+        names = [str(name) for name in stream.targets]
+        records = [Record(learner.levels, fade, window) for _ in names or (stream.target,)]
+        drift = None if monitor is None else DriftLog(monitor, names, calendar_columns(stream))
+        super().__init__(stream, stream.target, on_bad_row, records, drift)
         self.learner = learner
         self.delay = delay
-        names = [str(name) for name in stream.targets]
-        if monitor is not None:
-            self.drift = DriftLog(monitor, names, calendar_columns(stream))
-        self.records = [Record(learner.levels, fade, window) for _ in names or (stream.target,)]
         self.unlabelled = Unlabelled()
-        self.refusals = RefusalLog()
         self.first_unscored: str | None = None
 
     @property
@@ -182,10 +124,6 @@ class Tally(Run):
     def monitor(self) -> Monitor | None:
         """The drift monitor, if there is one; of several targets, the monitor of the first."""
         return None if self.drift is None else self.drift.monitors[0]
-
-    @property
-    def _rows_rejected(self) -> int:
-        return self.refusals.count
 
     @property
     def _is_unlabelled(self) -> bool:
@@ -270,104 +208,29 @@ class Tally(Run):
         leaves, nbytes = self.learner.leaves, self.learner.nbytes
         return -1 if leaves is None else leaves, -1 if nbytes is None else nbytes
 
-    # -- rows that cannot be used -----------------------------------------------------------------
-
-    def _row_of(self, chunk: Chunk, place: int) -> int:
-        """Return how many rows of the stream are before a good one of a chunk."""
-        return self.rows_read + place + bisect_right(chunk.bad, place, key=lambda bad: bad.after)
-
-    def _refused(self, source: str, number: int, error: Exception, after: int) -> BadRow:
-        """Return the report of a row that the model has rejected."""
-        unit = self.stream.unit
-        return BadRow(source, unit, number, REFUSED, remedy=str(error), after=after)
-
-    def _refuse(self, bad: BadRow, row: int, step: Step) -> None:
-        """Count a bad row, before which so many were read; or let it stop all."""
-        if self.on_bad_row == "error":
-            raise BadRowError(bad)
-        self.refusals.add(bad.reason, row)
-        step.bad.append(bad)
-
-    def _note_refused(self, step: Step) -> None:
-        """Remember the first row that was rejected."""
-        if self.first_refused is None and step.bad:
-            self.first_refused = str(step.bad[0])
-
     # -- saving and resuming ----------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what `restore` needs, but for the model: a header for JSON, and arrays."""
-        header: dict[str, Any] = {
-            **self._header(),
-            "model_seconds": self.learner.seconds,
-            "refusals": self.refusals.to_header(),
-            "first_unscored": self.first_unscored,
-        }
+    def _pending_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the state of rows whose labels are pending: a part of the header, and arrays."""
         # As text in an array: headers are held short, and a queue may be long.
         arrays: dict[str, NDArray[Any]] = {UNLABELLED: packed(self.unlabelled.to_header())}
         if self.delay is not None:
             arrays[DELAY] = packed(self.delay.to_header())
-        if self.drift is not None:
-            arrays |= self.drift.to_arrays()
-        if self.stream.targets:
-            header[TARGETS] = []
-        for place, record in enumerate(self.records):
-            own, more = record.to_state()
-            if not self.stream.targets:
-                header, arrays = {**own, **header}, arrays | more
-                continue
-            header[TARGETS].append(own)
-            arrays |= {f"{place}.{name}": array for name, array in more.items()}
-        return header, {**arrays, **sample_arrays(self.stream)}
+        header = {"model_seconds": self.learner.seconds, "first_unscored": self.first_unscored}
+        return header, arrays
 
-    def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Resume from a state that `to_state` returned, with the model of that time.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If the state is not one that `to_state` returned; nothing is changed then.
-        """
-        headers = header[TARGETS] if self.stream.targets else [header]
-        if not isinstance(headers, list) or len(headers) != len(self.records):
-            raise ValueError("it has another number of targets")
-        if (self.drift is None) != (ALARMS not in arrays):
-            raise ValueError("only one of the saved run and this one had a monitor")
-        drift = None if self.drift is None else self.drift.restored(arrays)
-        records = []
-        for place, (own, record) in enumerate(zip(headers, self.records, strict=True)):
-            start = f"{place}." if self.stream.targets else ""
-            named = {
-                name.removeprefix(start): array
-                for name, array in arrays.items()
-                if name.startswith(start)
-            }
-            records.append(record.restored(own, named))
-        refusals = RefusalLog.from_header(header["refusals"])
-        resumed, model_seconds = self._resumed(header), saved_seconds(header["model_seconds"])
-        first_unscored = saved_place(header["first_unscored"])
-        unlabelled = Unlabelled().restore(unpacked(arrays[UNLABELLED]))
+    def _restored_pending(
+        self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> dict[str, Any]:
+        """Return the attributes that `_pending_state` describes."""
+        seconds = saved_seconds(header["model_seconds"])
+        found = {
+            "first_unscored": saved_place(header["first_unscored"]),
+            "unlabelled": Unlabelled().restore(unpacked(arrays[UNLABELLED])),
+        }
         if (self.delay is None) != (DELAY not in arrays):
             raise ValueError("labels were late in only one of the saved run and this one")
         if self.delay is not None:
             self.delay.restore(unpacked(arrays[DELAY]))
-        self.records, self.refusals = records, refusals
-        self.unlabelled, self.drift = unlabelled, drift
-        for name, value in resumed.items():
-            setattr(self, name, value)
-        self.first_unscored, self.learner.seconds = first_unscored, model_seconds
-        self._inside_a_step = False
-
-
-def calendar_columns(stream: Stream) -> frozenset[str]:
-    """Return the columns of times and their parts, which change with the calendar alone."""
-    times = [note for note in stream.column_notes if note.kind == "time"]
-    parts = {f"{note.name}.{part}" for note in times for part in note.parts}
-    return frozenset({*(note.name for note in times), *parts})
-
-
-def sample_arrays(stream: Stream) -> dict[str, NDArray[Any]]:
-    """Return the first rows of a stream for a checkpoint, if it has to keep them."""
-    if stream.sample is None:
-        return {}
-    return {SAMPLE: np.frombuffer(stream.sample, np.uint8)}
+        self.learner.seconds = seconds
+        return found

@@ -22,8 +22,8 @@ def without_lags(model: Any, targets: tuple[Label, ...]) -> Any:
     if not targets:
         return model.model
     if model.several_targets and model.lags.target != targets:
-        told = ", ".join(map(str, model.lags.target))
-        raise ValueError(f"the lags of the model are of {told}: name the same in this order")
+        names = ", ".join(map(str, model.lags.target))
+        raise ValueError(f"the lags of the model are of {names}: name the same in this order")
     return model.model if model.several_targets else model
 
 
@@ -45,19 +45,15 @@ def check_model(model: Any, targets: tuple[Label, ...]) -> None:
     if not known and readable_part(model).summary.rows > 0:
         raise ValueError(f"this {kind} has learned one target, and there are {len(targets)}")
     if known and set(known) != set(targets):
-        told = ", ".join(map(str, known))
-        raise ValueError(f"the targets of this {kind} are {told}: name the same")
+        names = ", ".join(map(str, known))
+        raise ValueError(f"the targets of this {kind} are {names}: name the same")
 
 
 class TargetsLearner(Learner):
     """A model of several targets; predictions and y have a column for each.
 
-    Parameters
-    ----------
-    model : HoeffdingTreeRegressor
-        Or another with `several_targets`.
-    targets : tuple
-        The names of the columns of y.
+    - `model`: or another with `several_targets`.
+    - `targets`: the names of the columns of y.
     """
 
     def __init__(self, model: Any, targets: tuple[Label, ...]) -> None:

@@ -16,10 +16,7 @@ MOST_WAITING = 100_000
 class Unlabelled:
     """Rows that were predicted, by their ids, until their labels come.
 
-    Parameters
-    ----------
-    most : int
-        No more rows are remembered: for a new one, the oldest is forgotten.
+    - `most`: no more rows are remembered: for a new one, the oldest is forgotten.
     """
 
     def __init__(self, most: int = MOST_WAITING) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sapwood import validation
-from sapwood.formatting import MOST_LETTERS, number, plain
+from sapwood.formatting import MOST_LETTERS, finite, number, plain
 from sapwood.validation import Label
 
 if TYPE_CHECKING:
@@ -78,17 +78,12 @@ class Condition:
         """Return the condition as values of JSON; a limit that is infinite is None."""
         return {
             "feature": self.feature,
-            "low": _finite(self.low),
-            "high": _finite(self.high),
+            "low": finite(self.low),
+            "high": finite(self.high),
             "labels": None if self.labels is None else list(self.labels),
             "missing": self.missing,
             "encoded": self.encoded,
         }
-
-
-def _finite(value: float) -> float | None:
-    """Return a number as JSON has it: None if it is infinite."""
-    return None if math.isinf(value) else value
 
 
 def _shortened(labels: Sequence[Label]) -> list[str]:
@@ -101,20 +96,13 @@ def _shortened(labels: Sequence[Label]) -> list[str]:
 class _Part:
     """The rows of a leaf: what rules of numbers and of classes have in common.
 
-    Parameters
-    ----------
-    conditions : tuple of Condition
-        All of them hold for the rows of the leaf; one for each feature at most.
-    node : int
-        The number of the leaf in `to_frame`, which `prune` takes.
-    weight : float
-        Of the rows that have met the conditions so far, an estimate: rows that were learned before
-        a split are divided as those by which it was found. The weights of all rules add up to the
-        weight of the rows learned.
-    share : float
-        Of the weight of all rows.
-    age : float
-        The weight that the tree has learned since the leaf was made.
+    - `conditions`: all of them hold for the rows of the leaf; one for each feature at most.
+    - `node`: the number of the leaf in `to_frame`, which `prune` takes.
+    - `weight`: of the rows that have met the conditions so far, an estimate: rows that were learned
+      before a split are divided as those by which it was found. The weights of all rules add up to
+      the weight of the rows learned.
+    - `share`: of the weight of all rows.
+    - `age`: the weight that the tree has learned since the leaf was made.
     """
 
     conditions: tuple[Condition, ...]
@@ -144,7 +132,7 @@ class _Part:
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as values of JSON."""
         return {
-            **{name: _finite(getattr(self, name)) for name in self.numbers},
+            **{name: finite(getattr(self, name)) for name in self.numbers},
             "conditions": [each.to_dict() for each in self.conditions],
         }
 

@@ -21,6 +21,8 @@ Parameters
 ax : matplotlib.axes.Axes, optional
     Where to draw; a new figure by default.
 """
+FURTHER = {"most": "How many rows are drawn at the most.", "bins": "How many bars there are."}
+"""What further parameters of charts mean, which are whole numbers."""
 
 
 class EmptyChartError(Exception):
@@ -58,5 +60,6 @@ def chart(draw: Callable[Concatenate[Any, Axes, Options], None]) -> Chart[Option
     summary = inspect.getdoc(draw) or ""
     if "Parameters\n---" not in summary:
         kind = "HybridRegressor" if first.annotation is Any else first.annotation.__name__
-        drawn.__doc__ = summary + PARAMETERS.format(name=first.name, kind=kind)
+        more = (f"{each.name} : int\n    {FURTHER[each.name]}\n" for each in others)
+        drawn.__doc__ = summary + PARAMETERS.format(name=first.name, kind=kind) + "".join(more)
     return drawn

@@ -50,7 +50,7 @@ def are_in_order(times: NDArray[np.float64]) -> bool:
 
 def along_of(evaluation: Evaluation) -> Along:
     """Return what pictures of an evaluation go along: its time, if it has one; else its rows."""
-    known = are_in_order(evaluation.beside["time"])
+    known = are_in_order(evaluation.further["time"])
     sample = evaluation.sample
     if known and sample is not None and len(sample.rows) > 1:
         known = are_in_order(sample.rows["time"])
@@ -90,7 +90,7 @@ def places_of_rows(rows: NDArray[Any], evaluation: Evaluation, along: Along) -> 
     if along == "rows" or not len(evaluation.curve):
         return np.asarray(rows, dtype=np.float64)
     known = evaluation.curve["row"]
-    return np.asarray(np.interp(rows, known, evaluation.beside["time"]) / DAY)
+    return np.asarray(np.interp(rows, known, evaluation.further["time"]) / DAY)
 
 
 def place_in_words(place: float, along: Along) -> str:

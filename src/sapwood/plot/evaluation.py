@@ -104,9 +104,9 @@ def learning_curve(
         values = points[f"faded_{measure}"]
         x = points["row"]
         if along == "time":
-            x = places_of(points["row"], evaluation.beside["time"], along)
+            x = places_of(points["row"], evaluation.further["time"], along)
         best = evaluation.best_baseline if alone and measure != "r2" else None
-        error = evaluation.beside[f"{best}_faded_{measure}"] if best is not None else values
+        error = evaluation.further[f"{best}_faded_{measure}"] if best is not None else values
         if best is not None and _is_near(error, values):
             rival = {"color": GREEN, "linestyle": "-.", "linewidth": 1.2}
             rivals = _line(ax, x, error, label=f"{BASELINES[best]}, exp. weighted", **rival)

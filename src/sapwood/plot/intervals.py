@@ -37,15 +37,7 @@ NOTHING = "the model has no prediction intervals"
 def band(evaluation: Evaluation, ax: Axes, most: int = 150) -> None:
     """Draw the last rows: actual values, predictions, and prediction intervals of the widest level.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; along the time of rows, if they have one. Actual values outside of the
-        interval have a cross.
-    most : int
-        How many rows are drawn at the most.
+    Rows are along their time, if they have one. Actual values outside of the interval have a cross.
     """
     label_axes(ax, "rows", plain(evaluation.target, 24))
     intervals = evaluation.intervals
@@ -67,15 +59,8 @@ def band(evaluation: Evaluation, ax: Axes, most: int = 150) -> None:
 def prediction_intervals(evaluation: Evaluation, ax: Axes, most: int = 500) -> None:
     """Draw actual values and prediction intervals of the widest level, over the whole stream.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw: a random sample of its rows.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; along the time of rows, if they have one. The interval is a shaded band;
-        actual values outside of it have a cross.
-    most : int
-        How many rows of the sample are drawn at the most.
+    The rows are a random sample, along their time if they have one. The interval is a shaded band;
+    actual values outside of it have a cross.
     """
     label_axes(ax, "rows", plain(evaluation.target, 24))
     intervals = evaluation.intervals
@@ -132,7 +117,7 @@ def coverage(evaluation: Evaluation, ax: Axes) -> None:
     if intervals is None or not len(intervals.curve):
         raise EmptyChartError(NOTHING)
     along = along_of(evaluation)
-    x = places_of(intervals.curve["row"], evaluation.beside["time"], along)
+    x = places_of(intervals.curve["row"], evaluation.further["time"], along)
     names = [f"{level:g}" for level in intervals.levels]
     titles = [f"{100 * level:g} % level" for level in intervals.levels]
     handles: list[Any] = []

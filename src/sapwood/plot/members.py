@@ -16,15 +16,8 @@ __all__ = ["member_ages", "member_errors"]
 def member_errors(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the errors of the members of an ensemble, and of their combined prediction.
 
-    Errors of several targets are in units of their standard deviations; there is no curve of the
-    ensemble then.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw; its model has to be a forest or an adaptive tree.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
+    The model has to be a forest or an adaptive tree. Errors of several targets are in units of their
+    standard deviations; there is no curve of the ensemble then.
     """
     curve = evaluation.curve  # of one target
     label_axes(ax, "rows", "recent RMSE" if len(curve) else "recent RMSE, standardized")

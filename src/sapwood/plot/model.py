@@ -145,7 +145,7 @@ def observer(watched: Observer, ax: Axes | None = None) -> Axes:
     ax.set_ylim(bottom=0)
     best = watched.best_split()
     if best is None:
-        note(ax, "nothing to cut yet")
+        note(ax, "nothing to split yet")
         return ax
     right = right_axis(ax)
     label_axes(right, "", "merit (variance removed)")

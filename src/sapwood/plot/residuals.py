@@ -50,16 +50,9 @@ NOTHING = "no row was scored"
 
 @chart
 def predictions(evaluation: Evaluation, ax: Axes, most: int = 500) -> None:
-    """Draw actual and predicted values, for a sample of rows over the whole stream.
+    """Draw actual and predicted values, for a random sample of rows over the whole stream.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; along the time of rows, if they have one.
-    most : int
-        How many rows of the sample are drawn at the most.
+    Rows are along their time, if they have one.
     """
     label_axes(ax, "rows", plain(evaluation.target, 24))
     sample = evaluation.sample
@@ -75,17 +68,7 @@ def predictions(evaluation: Evaluation, ax: Axes, most: int = 500) -> None:
 
 @chart
 def recent(evaluation: Evaluation, ax: Axes, most: int = 300) -> None:
-    """Draw actual and predicted values, for each of the last rows.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-    most : int
-        How many rows are drawn at the most; along their times, if they have some.
-    """
+    """Draw actual and predicted values, for each of the last rows; along their times, if known."""
     label_axes(ax, "rows", plain(evaluation.target, 24))
     rows = evaluation.recent[-most:]
     if not len(rows):
@@ -100,14 +83,7 @@ def recent(evaluation: Evaluation, ax: Axes, most: int = 300) -> None:
 def actual_vs_predicted(evaluation: Evaluation, ax: Axes, most: int = 1000) -> None:
     """Draw actual against predicted values as points; right predictions are on the diagonal.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw: a random sample of its rows.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. Both axes have the same range, which contains 99.8 % of the values.
-    most : int
-        How many rows of the sample are drawn at the most.
+    The rows are a random sample. Both axes have the same range, which contains 99.8 % of the values.
     """
     target = plain(evaluation.target, 18)
     label_axes(ax, f"predicted {target}", f"actual {target}")
@@ -138,8 +114,7 @@ def actual_vs_predicted(evaluation: Evaluation, ax: Axes, most: int = 1000) -> N
 def residual_histogram(evaluation: Evaluation, ax: Axes, bins: int = 40) -> None:
     """Draw the distribution of residuals: predicted minus actual values.
 
-    The range contains 99 % of the residuals; those beyond are in the first and the last bar. bins :
-    int How many bars there are.
+    The range contains 99 % of the residuals; those beyond are in the first and the last bar.
     """
     label_axes(ax, f"residual: prediction − {plain(evaluation.target, 18)}", "rows (%)")
     sample = evaluation.sample
@@ -168,7 +143,7 @@ def _draw_pair(ax: Axes, x: Any, right: FloatArray, predicted: FloatArray) -> No
 @chart
 def bias(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the bias over the stream: the mean of predicted minus actual values."""
-    points = evaluation.beside
+    points = evaluation.further
     label_axes(ax, "rows", f"prediction − {plain(evaluation.target, 18)}")
     if not len(points):
         raise EmptyChartError(NOTHING)
@@ -203,8 +178,8 @@ def errors_by_prediction(evaluation: Evaluation, ax: Axes) -> None:
     parts = grouped(errors.predictions, BINS)
     order = np.argsort(sample.rows["prediction"], kind="stable")
     shares = np.cumsum(parts["rows"]) / parts["rows"].sum()
-    cuts = np.round(shares[:-1] * len(order)).astype(np.intp)
-    rows = [sample.rows[part] for part in np.split(order, cuts)]
+    ends = np.round(shares[:-1] * len(order)).astype(np.intp)
+    rows = [sample.rows[part] for part in np.split(order, ends)]
     _draw_band(ax, parts["prediction"], parts["bias"], rows)
 
 
@@ -253,12 +228,7 @@ def _draw_band(ax: Axes, x: FloatArray, means: FloatArray, parts: list[Records])
 def importances_over_time(evaluation: Evaluation, ax: Axes) -> None:
     """Draw the importance of features over the stream, for the most important ones at its end.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to draw; its model has to be a tree.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
+    The model has to be a tree.
     """
     label_axes(ax, "rows", "share (%)")
     moments = evaluation.importances

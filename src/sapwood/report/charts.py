@@ -6,15 +6,18 @@ import math
 import re
 import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateFormatter, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
+from sapwood.plot.clock import Along, places_of
 from sapwood.plot.intervals import BAND_ID
 from sapwood.plot.style import (
     BLUE,
@@ -29,7 +32,7 @@ from sapwood.plot.style import (
     axis,
 )
 
-__all__ = ["chart", "for_json", "inline", "rounded", "zoom_chart"]
+__all__ = ["chart", "curves_in_full", "for_json", "inline", "rounded", "zoom_chart"]
 
 WIDTH, HEIGHT = 4.15, 2.55  # inches of 96 pixels
 WIDE, TALL = 8.4, 5.0  # of a chart next to two others
@@ -52,6 +55,9 @@ ROLES = {
     SKY: "var(--sky)",
 }
 
+DATES = (AutoDateFormatter, ConciseDateFormatter)
+"""What formats the ticks of an axis of days since 1970."""
+
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
 REFERENCE = re.compile(r"url\(#([^)]+)\)")
@@ -65,7 +71,6 @@ def chart(
     draw: Callable[..., object],
     *drawn: Any,
     height: float = HEIGHT,
-    is_time: bool = False,
     **options: Any,
 ) -> str:
     """Return a figure of the page.
@@ -73,12 +78,11 @@ def chart(
     - `draw`, `drawn`, `options`: draws what is to be drawn on an axis, `ax`.
     - `title`: what is above it, and stands for it where it is not seen.
     - `height`: in inches of 96 pixels.
-    - `is_time`: whether the axis below goes along days since 1970.
     """
     ax, svg = _drawn(name, title, lambda ax: draw(*drawn, ax=ax, **options), WIDTH, height)
     lines = _lines(ax, WIDTH, height)
     if lines:
-        lines["time"] = is_time
+        lines["time"] = isinstance(ax.xaxis.get_major_formatter(), DATES)
     data = f'<script type="application/json">{for_json(lines)}</script>' if lines else ""
     return (
         f'<figure class="chart"><figcaption><b>{title}</b></figcaption>'
@@ -216,6 +220,33 @@ def _frame(ax: Axes, width: float, height: float) -> dict[str, Any]:
 def rounded(value: float) -> float | None:
     """Return a number in five digits, None if it is not finite."""
     return float(f"{value:.5g}") if math.isfinite(value) else None
+
+
+def curves_in_full(
+    rows: NDArray[Any], along: Along, lines: Sequence[tuple[str, str, str]]
+) -> dict[str, Any]:
+    """Return curves for `zoom_chart`.
+
+    - `rows`: with the fields row and time, and those that are drawn.
+    - `lines`: the name, the field and the colour of each curve.
+    """
+    if along == "time":
+        x = [round(place, 6) for place in places_of(rows["row"], rows["time"], along).tolist()]
+    else:
+        x = rows["row"].tolist()
+    return {
+        "time": along == "time",
+        "x": x,
+        "rows": rows["row"].tolist(),
+        "lines": [
+            {
+                "name": name,
+                "colour": f"var(--{colour})",
+                "values": [rounded(value) for value in rows[field].tolist()],
+            }
+            for name, field, colour in lines
+        ],
+    }
 
 
 def for_json(value: Any) -> str:

@@ -1,14 +1,13 @@
 """The report of an evaluation of classes: one page that needs nothing else."""
 
-import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from sapwood.drift import DriftEvent
 from sapwood.evaluate.class_scores import CLASS_METRICS
 from sapwood.evaluate.classes import ClassEvaluation
 from sapwood.model import readable_part
@@ -17,19 +16,19 @@ from sapwood.report.charts import chart
 from sapwood.report.html import (
     ABSENT,
     Words,
+    charts,
     count,
     left_out,
-    listed,
     measured,
     megabytes,
-    section,
+    scrolled,
     table,
     text,
     tiles,
 )
 from sapwood.report.page import whole_page
 from sapwood.report.rules import render_class_rules
-from sapwood.report.sections import importance_chart
+from sapwood.report.sections import importance_chart, settings_of
 from sapwood.report.titles import file_name, model_name
 from sapwood.storage.atomic import StrPath, write_atomically
 
@@ -73,21 +72,19 @@ def render_classes(
         "confusion": _confusion(evaluation),
         "reliability": _reliability(evaluation),
         "accuracy": _accuracy(evaluation),
-        **({"drift": _drift(evaluation)} if evaluation.drift_events is not None else {}),
+        "drift": None if evaluation.drift_events is None else _drift(evaluation.drift_events),
         "importances": _importances(model),
         "rules": render_class_rules(model),
         "settings": _settings(evaluation, model, settings or {}),
     }
-    parts = {name: body for name, body in made.items() if body is not None}
-    links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in parts)
-    main = "".join(section(name, TITLES[name], body) for name, body in parts.items())
     headline = f"{text(model_name(evaluation.model))} on {text(file_name(evaluation.stream))}"
     rows = evaluation.scores.rows
     words = (
         f"Classes of <b>{text(evaluation.target)}</b>. "
         f"{count(rows)} rows were predicted, then learned."
     )
-    return whole_page("evaluation", headline, words, links, main)
+    parts = [(name, title, made[name]) for name, title in TITLES.items()]
+    return whole_page("evaluation", headline, words, parts)
 
 
 def _result(evaluation: ClassEvaluation) -> str:
@@ -114,17 +111,16 @@ def _result(evaluation: ClassEvaluation) -> str:
         ("without a label", count(evaluation.unlabelled)),
         ("pending", count(evaluation.pending)),
     ]
-    counts = table((Words("rows"), "count"), became)
+    counts = scrolled((Words("rows"), "count"), became)
     return (
         f'{tiles(values)}\n<div class="side-by-side">'
         f'<div class="wide scroll">{table(heads, rows, caption="Metrics and baselines")}</div>'
-        f'<div class="scroll">{counts}</div></div>'
+        f"{counts}</div>"
     )
 
 
-def _drift(evaluation: ClassEvaluation) -> str:
+def _drift(events: Sequence[DriftEvent]) -> str:
     """Return the last drift events, of features, of the frequency of classes and of the log-loss."""
-    events = evaluation.drift_events or []
     if not events:
         return "<p>The monitor detected no drift.</p>"
     heads = ("since row", "detected at", Words("severity"), Words("event"))
@@ -147,8 +143,7 @@ def _confusion(evaluation: ClassEvaluation) -> str:
         (text(label), *(count(each) for each in own), measured(recall) if total else ABSENT)
         for label, own, recall, total in zip(labels, matrix.tolist(), hits, totals, strict=True)
     ]
-    made = table([*heads, "recall"], rows, caption="Rows by actual and predicted class")
-    return f'<div class="scroll">{made}</div>'
+    return scrolled([*heads, "recall"], rows, caption="Rows by actual and predicted class")
 
 
 def _reliability(evaluation: ClassEvaluation) -> str:
@@ -173,7 +168,7 @@ def _reliability(evaluation: ClassEvaluation) -> str:
     error = measured(evaluation.scores.metrics()["calibration_error"], 3)
     return (
         f"<p>Calibration error: {error}. Points on the diagonal are calibrated.</p>"
-        f'<div class="charts">{drawn}<div class="scroll">{table(heads, rows)}</div></div>'
+        f"{charts(drawn, scrolled(heads, rows))}"
     )
 
 
@@ -191,9 +186,10 @@ def _accuracy(evaluation: ClassEvaluation) -> str:
             ax.legend(frameon=False)
 
     accuracy = partial(draw, ("accuracy", "accuracy_window"))
-    charts = chart("accuracy-curve", "Accuracy", accuracy)
-    charts += chart("log-loss-curve", "Log-loss", draw, ("log_loss",))
-    return f'<div class="charts">{charts}</div>'
+    return charts(
+        chart("accuracy-curve", "Accuracy", accuracy),
+        chart("log-loss-curve", "Log-loss", draw, ("log_loss",)),
+    )
 
 
 def _importances(model: Any) -> str:
@@ -205,18 +201,5 @@ def _importances(model: Any) -> str:
 
 def _settings(evaluation: ClassEvaluation, model: Any, settings: Mapping[str, str]) -> str:
     parameters = {} if model is None else model.parameters
-    versions = {name: metadata.version(name) for name in ("sapwood", "numpy", "matplotlib")}
-    groups: dict[str, Mapping[str, Any]] = {
-        "Model": {
-            "kind": model_name(evaluation.model),
-            **{k: repr(v) for k, v in parameters.items()},
-        },
-        "Evaluation": {
-            "stream": evaluation.stream,
-            "target": evaluation.target,
-            "delay": "none" if evaluation.delay is None else f"{count(evaluation.delay)} rows",
-            **settings,
-        },
-        "Versions": {**versions, "Python": platform.python_version()},
-    }
-    return listed(groups)
+    delay = "none" if evaluation.delay is None else f"{count(evaluation.delay)} rows"
+    return settings_of(evaluation, parameters, {"delay": delay, **settings})

@@ -6,7 +6,7 @@ from sapwood.drift import DriftEvent
 from sapwood.evaluate.result import Evaluation
 from sapwood.formatting import moment
 from sapwood.plot.clock import MOST_MARKS
-from sapwood.report.html import ABSENT, Words, count, measured, table, text
+from sapwood.report.html import ABSENT, Words, count, measured, scrolled, text
 
 __all__ = ["grouped_events", "render_drift"]
 
@@ -44,7 +44,7 @@ def render_drift(evaluation: Evaluation) -> str | None:
     )
     return (
         f"<p>{found} detected; dotted lines mark {marked} in the charts.{within}{hidden} "
-        f'{effect}</p>\n<div class="scroll drift">{table(heads, rows)}</div>'
+        f"{effect}</p>\n{scrolled(heads, rows, kind='drift')}"
     )
 
 

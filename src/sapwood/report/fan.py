@@ -20,16 +20,10 @@ LINE, BAND = "#1f6f54", "#7fbfa5"
 class Fan(NamedTuple):
     """The forecast of one series.
 
-    Parameters
-    ----------
-    title : str
-        What is forecast.
-    labels : sequence of str
-        The time of each row.
-    predictions : array of float
-        The path.
-    bounds : array of float, shape (rows, levels, 2), optional
-        The prediction intervals.
+    - `title`: what is forecast.
+    - `labels`: the time of each row.
+    - `predictions`: the path.
+    - `bounds`: the prediction intervals.
     """
 
     title: str
@@ -41,12 +35,8 @@ class Fan(NamedTuple):
 def fan_svg(fans: Sequence[Fan], levels: Sequence[float] = ()) -> str:
     """Return forecasts as SVG, one below the other.
 
-    Parameters
-    ----------
-    fans : sequence of Fan
-        The forecast of each series.
-    levels : sequence of float
-        The levels of the prediction intervals.
+    - `fans`: the forecast of each series.
+    - `levels`: the levels of the prediction intervals.
 
     Examples
     --------

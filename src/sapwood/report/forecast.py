@@ -11,7 +11,7 @@ from sapwood.lags.forecasting import next_rows
 from sapwood.lags.model import LaggedModel
 from sapwood.plot.style import BLUE, label_axes, looks_of
 from sapwood.report.charts import chart
-from sapwood.report.html import Words, measured, table, text
+from sapwood.report.html import Words, charts, measured, table, text
 
 __all__ = ["render_decomposition", "render_forecast"]
 
@@ -24,10 +24,7 @@ MEANINGS = {"hour": "hour of the day", "weekday": "day of the week, 0 is Monday"
 def render_forecast(model: Any) -> str | None:
     """Return the forecast of the rows after the last one, None if their times are not known.
 
-    Parameters
-    ----------
-    model : object
-        The model after the evaluation.
+    - `model`: the model after the evaluation.
     """
     horizon = model.lags.horizon if isinstance(model, LaggedModel) else None
     if not isinstance(horizon, str) or model.several_targets or model.lags.time is None:
@@ -46,7 +43,7 @@ def render_forecast(model: Any) -> str | None:
     if not series:
         return None
     levels = tuple(getattr(model.model, "levels", ()))
-    charts, recursive = [], 0
+    drawn, recursive = [], 0
     for place, (key, own) in enumerate(list(series.items())[:MOST_SERIES]):
         path = model.forecast_path(own, intervals=bool(levels))
         recursive += int(path.is_recursive.sum())
@@ -61,7 +58,7 @@ def render_forecast(model: Any) -> str | None:
             _date_axis(ax)
 
         name = ", ".join(map(str, key)) or str(model.lags.target)
-        charts.append(chart(f"fan-{place}", text(f"Forecast of {name}"), draw, is_time=True))
+        drawn.append(chart(f"fan-{place}", text(f"Forecast of {name}"), draw))
     own_names = {model.lags.time, *by, *(name for row in rows[:1] for name in row)}
     missing = [str(name) for name in model.features if name not in own_names]
     words = f"<p>The forecast after the last row. The horizon of the model is {text(horizon)}. "
@@ -71,7 +68,7 @@ def render_forecast(model: Any) -> str | None:
         words += f"{text(', '.join(missing))} count as missing. "
     if len(series) > MOST_SERIES:
         words += f"{MOST_SERIES} of {len(series):,} series are shown. "
-    return f'{words.strip()}</p>\n<div class="charts">{"".join(charts)}</div>\n'
+    return f"{words.strip()}</p>\n{charts(*drawn)}\n"
 
 
 def _date_axis(ax: Axes) -> None:
@@ -87,10 +84,7 @@ def _calendar(model: LaggedModel) -> Any:
 def render_decomposition(found: Decomposition | None) -> str | None:
     """Return what predictions consist of, on average and by time; None if it is not known.
 
-    Parameters
-    ----------
-    found : Decomposition, optional
-        Of the last rows of the evaluation.
+    - `found`: of the last rows of the evaluation.
     """
     if found is None or not found.parts:
         return None
@@ -100,7 +94,7 @@ def render_decomposition(found: Decomposition | None) -> str | None:
     ]
     heads = (Words("columns"), "mean absolute", "least", "largest")
     looks = looks_of(list(found.parts))
-    charts = []
+    drawn = []
     for part in ("hour", "weekday", "day"):
         keys, means = found.by(part)
         if len(keys) < 2:
@@ -117,11 +111,11 @@ def render_decomposition(found: Decomposition | None) -> str | None:
             ax.legend(frameon=False, fontsize="small")
 
         title = f"Contributions by {MEANINGS[part].partition(',')[0]}"
-        charts.append(chart(f"parts-{part}", title, draw, is_time=part == "day"))
+        drawn.append(chart(f"parts-{part}", title, draw))
     count = len(next(iter(found.parts.values())))
     return (
         f"<p>Each of the last {count:,} predictions is the level, {measured(found.level)}, plus what "
         "each group of columns adds (Shapley values, relative to other rows among them).</p>\n"
         f"{table(heads, rows, caption='Contributions to predictions')}\n"
-        f'<div class="charts">{"".join(charts)}</div>\n'
+        f"{charts(*drawn)}\n"
     )

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from sapwood.plot.style import label_axes, looks_of
 from sapwood.report.charts import chart
-from sapwood.report.html import ABSENT, count, measured, table, text
+from sapwood.report.html import ABSENT, charts, count, measured, table, text
 
 if TYPE_CHECKING:
     from sapwood.evaluate.seasonal import SeasonalErrors
@@ -82,7 +82,7 @@ def render_hours(found: "SeasonalErrors | None") -> str:
         f"coverage of {level:g}": [each.coverage[place] for each in found.hours]
         for place, level in enumerate(found.levels)
     }
-    charts = [
+    drawn = [
         chart(
             f"hour-{place}",
             title,
@@ -94,7 +94,7 @@ def render_hours(found: "SeasonalErrors | None") -> str:
         if lines
     ]
     made = table(heads, rows, caption="Scores by hour of the day")
-    return f'<div class="charts">{"".join(charts)}</div>\n{made}'
+    return f"{charts(*drawn)}\n{made}"
 
 
 def _lines(

@@ -11,6 +11,7 @@ __all__ = [
     "ABSENT",
     "Words",
     "aligned_column",
+    "charts",
     "count",
     "grouped_table",
     "left_out",
@@ -18,6 +19,7 @@ __all__ = [
     "measured",
     "megabytes",
     "rate",
+    "scrolled",
     "section",
     "share",
     "table",
@@ -156,6 +158,26 @@ def listed(groups: Mapping[str, Mapping[Any, Any]]) -> str:
         for name, rows in groups.items()
     )
     return f'<div class="side-by-side">{"".join(tables)}</div>'
+
+
+def charts(*parts: str) -> str:
+    """Return charts, and other parts of a page, next to each other."""
+    return f'<div class="charts">{"".join(parts)}</div>'
+
+
+def scrolled(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    caption: str = "",
+    kind: str = "",
+) -> str:
+    """Return a table that scrolls where it is wider than the page.
+
+    - `kind`: a further class of the element around it.
+    """
+    made = table(heads, rows, caption=caption)
+    return f'<div class="{f"scroll {kind}".strip()}">{made}</div>'
 
 
 def table(

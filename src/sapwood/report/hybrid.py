@@ -6,7 +6,7 @@ from typing import Any
 from sapwood import plot
 from sapwood.hybrid.summary import hybrid_of
 from sapwood.report.charts import chart
-from sapwood.report.html import Words, count, measured, table, text
+from sapwood.report.html import Words, charts, count, measured, scrolled, text
 
 __all__ = ["render_hybrid"]
 
@@ -38,8 +38,7 @@ def render_hybrid(model: Any) -> str | None:
         f"{100 * known['best_batch_weight']:.0f} % at best.{helped}</p>\n"
     )
     return (
-        f'{words}<div class="charts">{weights}{errors}</div>\n{_events(known["drift_events"])}'
-        f"{_fits(hybrid.refits)}"
+        f"{words}{charts(weights, errors)}\n{_events(known['drift_events'])}{_fits(hybrid.refits)}"
     )
 
 
@@ -52,7 +51,7 @@ def _events(events: list[dict[str, Any]]) -> str:
     ]
     heads = ("row", "mean error before", "after")
     caption = "Drift events: the batch model's error grew"
-    return f'<div class="scroll">{table(heads, rows, caption=caption)}</div>'
+    return scrolled(heads, rows, caption=caption)
 
 
 def _fits(fits: list[Any]) -> str:
@@ -71,5 +70,4 @@ def _fits(fits: list[Any]) -> str:
     ]
     names = ("started at row", "rows", "used from row", "seconds")
     heads = (*names, Words("result"))
-    made = table(heads, rows, caption=f"The latest {len(shown)} of {len(fits)} refits")
-    return f'<div class="scroll">{made}</div>'
+    return scrolled(heads, rows, caption=f"The latest {len(shown)} of {len(fits)} refits")

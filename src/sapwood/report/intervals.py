@@ -8,13 +8,22 @@ from typing import Any
 import numpy as np
 
 from sapwood import plot
-from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.result import Evaluation, Intervals
 from sapwood.formatting import number
 from sapwood.inspect.view import Limits, TreePicture, condition
-from sapwood.plot.clock import Along, along_of, along_of_rows, places_of
+from sapwood.plot.clock import along_of
 from sapwood.plot.model import picture_of
-from sapwood.report.charts import chart, rounded, zoom_chart
-from sapwood.report.html import Words, aligned_column, count, measured, share, table, text
+from sapwood.report.charts import chart, curves_in_full, zoom_chart
+from sapwood.report.html import (
+    Words,
+    aligned_column,
+    charts,
+    count,
+    measured,
+    scrolled,
+    share,
+    text,
+)
 from sapwood.tree.layout import NUMBER
 
 __all__ = ["render_intervals", "render_target_intervals"]
@@ -30,39 +39,24 @@ def render_intervals(evaluation: Evaluation, model: Any) -> str | None:
     intervals = evaluation.intervals
     if intervals is None:
         return None
-    along = along_of(evaluation)
-    is_time = along == "time"
-    level = f"{100 * max(intervals.levels):g} %"
     every = (
         "every row" if intervals.interval == 1 else f"one random row in {count(intervals.interval)}"
     )
-    charts = [
-        zoom_chart(
-            "intervals-all",
-            f"{level} prediction intervals over the whole stream, {every}",
-            partial(plot.prediction_intervals, evaluation),
-            _curves(evaluation, along),
-            "drag across the chart to zoom in",
-        ),
-        chart(
-            "band",
-            f"The last {count(min(150, len(intervals.recent)))} rows",
-            plot.band,
-            evaluation,
-            is_time=along_of_rows(intervals.recent[-150:]) == "time",
-        ),
-        chart(
-            "coverage",
-            "Coverage, exponentially weighted",
-            plot.coverage,
-            evaluation,
-            is_time=is_time,
-        ),
-    ]
-    charts.append(_levels({"": evaluation}))
+    lines = [("actual", "y", "orange"), ("lower", "lower", "blue"), ("upper", "upper", "blue")]
+    curves = curves_in_full(intervals.sample, along_of(evaluation), lines)
+    whole = zoom_chart(
+        "intervals-all",
+        f"{_level(intervals)} prediction intervals over the whole stream, {every}",
+        partial(plot.prediction_intervals, evaluation),
+        {**curves, "band": [1, 2], "dots": [0]},
+        "drag across the chart to zoom in",
+    )
+    last = chart("band", f"The last {_last(intervals)} rows", plot.band, evaluation)
+    title = "Coverage, exponentially weighted"
+    drawn = whole, last, chart("coverage", title, plot.coverage, evaluation)
     widths = getattr(model, "widths", None)
     regions = [] if widths is None else _regions(model, {evaluation.target: widths})
-    return "\n".join([f'<div class="charts">{"".join(charts)}</div>', *regions])
+    return "\n".join([charts(*drawn, _levels({"": evaluation})), *regions])
 
 
 def render_target_intervals(evaluation: Evaluation, model: Any) -> str | None:
@@ -70,57 +64,28 @@ def render_target_intervals(evaluation: Evaluation, model: Any) -> str | None:
     known = {name: own for name, own in evaluation.targets.items() if own.intervals is not None}
     if not known:
         return None
-    charts = []
+    drawn = []
     for place, (name, own) in enumerate([*known.items()][:MOST_TARGETS]):
         assert own.intervals is not None
-        level, shown = f"{100 * max(own.intervals.levels):g} %", text(name, 40)
-        rows = count(min(150, len(own.intervals.recent)))
-        charts += [
-            chart(
-                f"band-of-target-{place}",
-                f"{shown}: the last {rows} rows, {level} prediction intervals",
-                plot.band,
-                own,
-                is_time=along_of_rows(own.intervals.recent[-150:]) == "time",
-            ),
-            chart(
-                f"coverage-of-target-{place}",
-                f"{shown}: coverage, exponentially weighted",
-                plot.coverage,
-                own,
-                is_time=along_of(own) == "time",
-            ),
-        ]
+        shown, level = text(name, 40), _level(own.intervals)
+        title = f"{shown}: the last {_last(own.intervals)} rows, {level} prediction intervals"
+        drawn.append(chart(f"band-of-target-{place}", title, plot.band, own))
+        title = f"{shown}: coverage, exponentially weighted"
+        drawn.append(chart(f"coverage-of-target-{place}", title, plot.coverage, own))
     rest = len(known) - MOST_TARGETS
     more = [f'<p class="quiet">And {rest} more targets.</p>'] if rest > 0 else []
     widths = {str(name): own for name, own in getattr(model, "widths", {}).items()}
     first = [name for name in known if name in widths][:MOST_WIDTHS]
     regions = _regions(model, {name: widths[name] for name in first})
-    parts = [_levels(known), f'<div class="charts">{"".join(charts)}</div>', *more]
-    return "\n".join([*parts, *regions])
+    return "\n".join([_levels(known), charts(*drawn), *more, *regions])
 
 
-def _curves(evaluation: Evaluation, along: Along) -> dict[str, Any]:
-    """Return the curves in full, for the page to draw."""
-    assert evaluation.intervals is not None
-    rows = evaluation.intervals.sample
-    places = places_of(rows["row"], rows["time"], along)
-    lines = [("actual", "y", "orange"), ("lower", "lower", "blue"), ("upper", "upper", "blue")]
-    return {
-        "time": along == "time",
-        "x": [round(place, 6) for place in places.tolist()],
-        "rows": rows["row"].tolist(),
-        "band": [1, 2],
-        "dots": [0],
-        "lines": [
-            {
-                "name": name,
-                "colour": f"var(--{colour})",
-                "values": [rounded(value) for value in rows[field].tolist()],
-            }
-            for name, field, colour in lines
-        ],
-    }
+def _level(intervals: Intervals) -> str:
+    return f"{100 * max(intervals.levels):g} %"
+
+
+def _last(intervals: Intervals) -> str:
+    return count(min(150, len(intervals.recent)))
 
 
 def _levels(evaluations: Mapping[str, Evaluation]) -> str:
@@ -153,8 +118,7 @@ def _levels(evaluations: Mapping[str, Evaluation]) -> str:
         "Coverage, mean width, interval score"
         "<small>score: width, plus 2 / (1 − level) times the distance of actual values outside</small>"
     )
-    made = table(heads, zip(*columns, strict=True), caption=caption)
-    return f'<div class="scroll">{made}</div>'
+    return scrolled(heads, zip(*columns, strict=True), caption=caption)
 
 
 def _regions(model: Any, widths: Mapping[str, Any]) -> list[str]:
@@ -190,9 +154,7 @@ def _regions(model: Any, widths: Mapping[str, Any]) -> list[str]:
         f"Mean width of {100 * max(model.levels):g} % prediction intervals in units of {units}, {words}"
         f"<small>{spread} in {count(len(first))} leaves</small>"
     )
-    return [
-        f'<div class="scroll">{table(heads, zip(*columns, strict=True), caption=caption)}</div>'
-    ]
+    return [scrolled(heads, zip(*columns, strict=True), caption=caption)]
 
 
 def _where(picture: TreePicture, node: int) -> str:
@@ -205,8 +167,8 @@ def _where(picture: TreePicture, node: int) -> str:
         left = picture.is_left(node)
         if columns["kind"][parent] == NUMBER:
             low, high = ranges.setdefault(name, [-math.inf, math.inf])
-            cut = columns["threshold"][parent]
-            ranges[name] = [low, min(high, cut)] if left else [max(low, cut), high]
+            threshold = columns["threshold"][parent]
+            ranges[name] = [low, min(high, threshold)] if left else [max(low, threshold), high]
         else:
             words = condition(picture, node, Limits(4)).removesuffix(", unseen or missing")
             sets.setdefault(name, words)

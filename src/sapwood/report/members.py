@@ -5,9 +5,8 @@ from typing import Any
 from sapwood import plot
 from sapwood.evaluate.result import Evaluation
 from sapwood.model import readable_part
-from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
-from sapwood.report.html import Words, count, measured, megabytes, table, text
+from sapwood.report.html import Words, charts, count, measured, megabytes, scrolled, text
 
 __all__ = ["render_members"]
 
@@ -24,7 +23,7 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
     named = [(f"{place}, {member.role}", member) for place, member in enumerate(members)]
     error = "recent RMSE" if summary.targets == 1 else "recent RMSE, standardized"
     heads = ("age in rows", "leaves", "memory", error, "weight")
-    trees = table(
+    trees = scrolled(
         (Words("member"), *heads),
         [
             (
@@ -37,6 +36,7 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
             )
             for name, member in (*named, ("candidate", candidate))
         ],
+        kind="members",
     )
     words = (
         "<p>The trees of the ensemble: their age, size, recent error, and weight in the prediction. "
@@ -44,22 +44,13 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
     )
     over_time = "" if evaluation.members is None else _over_time(evaluation)
     found = _replacements(ensemble.replacements)
-    return f'{words}<div class="scroll members">{trees}</div>\n{over_time}{found}'
+    return f"{words}{trees}\n{over_time}{found}"
 
 
 def _over_time(evaluation: Evaluation) -> str:
-    is_time = along_of(evaluation) == "time"
-    errors = chart(
-        "member-errors",
-        "Recent errors over the stream",
-        plot.member_errors,
-        evaluation,
-        is_time=is_time,
-    )
-    ages = chart(
-        "member-ages", "Ages over the stream", plot.member_ages, evaluation, is_time=is_time
-    )
-    return f'<div class="charts">{errors}{ages}</div>\n'
+    errors = ("member-errors", "Recent errors over the stream", plot.member_errors, evaluation)
+    ages = ("member-ages", "Ages over the stream", plot.member_ages, evaluation)
+    return f"{charts(chart(*errors), chart(*ages))}\n"
 
 
 def _replacements(events: list[dict[str, Any]]) -> str:
@@ -71,8 +62,7 @@ def _replacements(events: list[dict[str, Any]]) -> str:
         for each in reversed(shown)
     ]
     heads = ("after rows", "member", "age of the new tree", "its RMSE")
-    made = table(heads, rows, caption=_latest(len(shown), len(events)))
-    return f'<div class="scroll">{made}</div>'
+    return scrolled(heads, rows, caption=_latest(len(shown), len(events)))
 
 
 def _latest(shown: int, known: int) -> str:

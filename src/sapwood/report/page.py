@@ -2,7 +2,7 @@
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
@@ -154,17 +154,9 @@ def render(
         "next": render_next_steps(evaluation, model),
         "settings": render_settings(evaluation, model, settings or {}),
     }
-    known = {name: parts[name] for name in TITLES if parts.get(name)}
-    made = {name: section(name, TITLES[name], body or "") for name, body in known.items()}
-    if middle := [made[name] for name in MIDDLE if name in made]:
-        kind = "side-by-side" if "speed" in made else "side-by-side without-speed"
-        first = next(name for name in MIDDLE if name in made)
-        made = {name: each for name, each in made.items() if name == first or name not in MIDDLE}
-        made[first] = f'<div class="{kind}">\n{"".join(middle)}</div>\n'
-    links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in known)
-    headline = text(title_of(evaluation))
+    known = [(name, title, parts.get(name)) for name, title in TITLES.items()]
     words = summary_of(evaluation, created)
-    return whole_page("evaluation", headline, words, links, "".join(made.values()))
+    return whole_page("evaluation", text(title_of(evaluation)), words, known, MIDDLE)
 
 
 def _parts(evaluation: Evaluation, model: Any) -> dict[str, str | None]:
@@ -201,16 +193,32 @@ def _target_parts(evaluation: Evaluation, model: Any) -> dict[str, str | None]:
     }
 
 
-def whole_page(kind: str, headline: str, words: str, links: str, main: str) -> str:
-    """Return a page of parts.
+def whole_page(
+    kind: str,
+    headline: str,
+    words: str,
+    parts: Iterable[tuple[str, str, str | None]],
+    middle: Collection[str] = (),
+) -> str:
+    """Return a page of parts; those that have nothing to show are left out.
 
-    - `headline`, `words`, `links`, `main`: its title, what stands below, the links to its parts,
-      and the parts, as pieces of a page.
+    - `headline`, `words`: its title, and what stands below, as pieces of a page.
+    - `parts`: the name, the title and the body of each.
+    - `middle`: parts that stand next to each other if the page is wide.
     """
+    known = [(name, title, body) for name, title, body in parts if body]
+    links = " ".join(f'<a href="#{name}">{title}</a>' for name, title, _ in known)
+    made = {name: section(name, title, body) for name, title, body in known}
+    if together := [name for name in made if name in middle]:
+        look = "side-by-side" if "speed" in made else "side-by-side without-speed"
+        inside = "".join(made[name] for name in together)
+        made[together[0]] = f'<div class="{look}">\n{inside}</div>\n'
+        made = {name: each for name, each in made.items() if name not in together[1:]}
+    main = "".join(made.values())
     css, script = _file("page.css"), _file("page.js")
     # Nothing is fetched, and no script runs but this one.
-    known = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{known}'"
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     return f"""<!doctype html>
 <html lang="en">
 <head>

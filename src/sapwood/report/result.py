@@ -15,8 +15,8 @@ from sapwood.report.html import (
     measured,
     megabytes,
     rate,
+    scrolled,
     share,
-    table,
     text,
     tiles,
 )
@@ -48,7 +48,7 @@ def _period(evaluation: Evaluation) -> str:
     known = next(iter(evaluation.targets.values()), evaluation)
     if along_of(known) == "rows" or known.sample is None:
         return ""
-    times = known.sample.rows["time"][0], known.beside["time"][-1]
+    times = known.sample.rows["time"][0], known.further["time"][-1]
     first, last = (moment(float(time), "%Y-%m-%d") for time in times)
     return f" from {first} to {last}" if first != last else f" of {first}"
 
@@ -177,4 +177,4 @@ def render_rows(evaluation: Evaluation) -> str:
     if evaluation.labels_joined:
         rows += [("labels that arrived later", count(evaluation.labels_joined))]
     heads = (Words("rows"), "count")
-    return f'<div class="scroll">{table(heads, rows, caption="Rows")}</div>'
+    return scrolled(heads, rows, caption="Rows")

@@ -9,10 +9,19 @@ import numpy as np
 from sapwood import plot
 from sapwood.evaluate.result import ErrorsBy, Evaluation, Sample
 from sapwood.formatting import plain
-from sapwood.plot.clock import along_of, along_of_rows, places_of
+from sapwood.plot.clock import along_of
 from sapwood.plot.residuals import has_hours
-from sapwood.report.charts import chart, rounded, zoom_chart
-from sapwood.report.html import Words, aligned_column, count, measured, share, table, text
+from sapwood.report.charts import chart, curves_in_full, zoom_chart
+from sapwood.report.html import (
+    Words,
+    aligned_column,
+    charts,
+    count,
+    measured,
+    scrolled,
+    share,
+    text,
+)
 from sapwood.streams.stream import ColumnNote
 
 __all__ = ["render_columns", "render_predictions", "render_residuals"]
@@ -28,28 +37,13 @@ def render_predictions(evaluation: Evaluation) -> str | None:
     sample = evaluation.sample
     if sample is None or len(sample.rows) < 2:
         return None
-    along = along_of(evaluation)
-    rows = sample.rows
-    if along == "time":
-        x = [round(day, 6) for day in places_of(rows["row"], rows["time"], along).tolist()]
-    else:
-        x = rows["row"].tolist()
-    lines = [("actual", "y", "var(--orange)"), ("predicted", "prediction", "var(--blue)")]
-    data = {
-        "time": along == "time",
-        "x": x,
-        "rows": rows["row"].tolist(),
-        "lines": [
-            {"name": name, "colour": colour, "values": [rounded(v) for v in rows[field].tolist()]}
-            for name, field, colour in lines
-        ],
-    }
+    lines = [("actual", "y", "orange"), ("predicted", "prediction", "blue")]
     every = "every row" if sample.interval == 1 else f"one random row in {count(sample.interval)}"
     whole = zoom_chart(
         "predictions-all",
         f"Over the whole stream, {every}",
         partial(plot.predictions, evaluation),
-        data,
+        curves_in_full(sample.rows, along_of(evaluation), lines),
         "drag across the chart to zoom in",
     )
     last = chart(
@@ -57,38 +51,31 @@ def render_predictions(evaluation: Evaluation) -> str | None:
         f"The last {count(min(300, len(evaluation.recent)))} rows",
         plot.recent,
         evaluation,
-        is_time=along_of_rows(evaluation.recent[-300:]) == "time",
     )
     scatter = chart(
         "actual-vs-predicted", "Actual against predicted", plot.actual_vs_predicted, evaluation
     )
-    return f'<div class="charts">{whole}{last}{scatter}</div>'
+    return charts(whole, last, scatter)
 
 
 def render_residuals(evaluation: Evaluation) -> str | None:
     """Return how far off predictions were, and for which rows; None if none was scored."""
-    if not len(evaluation.beside) or not math.isfinite(evaluation.bias):
+    if not len(evaluation.further) or not math.isfinite(evaluation.bias):
         return None
-    charts = [
-        chart(
-            "bias",
-            "Bias over time: mean of prediction − actual",
-            plot.bias,
-            evaluation,
-            is_time=along_of(evaluation) == "time",
-        ),
+    drawn = [
+        chart("bias", "Bias over time: mean of prediction − actual", plot.bias, evaluation),
         chart("histogram", "Distribution of residuals", plot.residual_histogram, evaluation),
         chart("by-prediction", "Residuals by prediction", plot.errors_by_prediction, evaluation),
     ]
     if has_hours(evaluation):
-        charts.append(
+        drawn.append(
             chart("by-hour", "Residuals by hour of the day", plot.errors_by_hour, evaluation)
         )
     found = evaluation.errors_by
     tables = "" if found is None else "".join(_by_label(found, name) for name in found.groups)
     errors = f"<p>{_bias_in_words(evaluation)} {_sampled(evaluation.sample)}</p>"
     labels = f'<div class="side-by-side groups">{tables}</div>' if tables else ""
-    return f'{errors}\n<div class="charts">{"".join(charts)}</div>\n{labels}'
+    return f"{errors}\n{charts(*drawn)}\n{labels}"
 
 
 def _bias_in_words(evaluation: Evaluation) -> str:
@@ -132,7 +119,7 @@ def _by_label(errors: ErrorsBy, name: str) -> str:
     rest = len(np.flatnonzero(rows)) - len(order)
     more = f"<small>and {count(rest)} more</small>" if rest else ""
     caption = f"Errors by {text(plain(name, 24))}{more}"
-    return f'<div class="scroll">{table(heads, zip(*columns, strict=True), caption=caption)}</div>'
+    return scrolled(heads, zip(*columns, strict=True), caption=caption)
 
 
 def render_columns(notes: Sequence[ColumnNote]) -> str:
@@ -162,5 +149,5 @@ def render_columns(notes: Sequence[ColumnNote]) -> str:
     more = f" {count(hidden)} more are not shown." if hidden else ""
     return (
         f"<p>Types are inferred from the first {count(looked_at)} rows.{more}</p>\n"
-        f'<div class="scroll columns">{table(heads, rows)}</div>'
+        f"{scrolled(heads, rows, kind='columns')}"
     )

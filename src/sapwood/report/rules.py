@@ -8,7 +8,7 @@ from sapwood.evaluate.rule_log import RuleEvent
 from sapwood.inspect.rules import ClassRule, RuleSet
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import readable_part
-from sapwood.report.html import Words, aligned_column, count, share, table, text
+from sapwood.report.html import Words, aligned_column, count, scrolled, share, text
 from sapwood.stages.stage import Stage
 
 __all__ = ["render_class_rules", "render_rules"]
@@ -51,7 +51,7 @@ def render_rules(evaluation: Evaluation, model: Any) -> str | None:
         "age in rows" if is_tree else "age (weight learned)",
     ]
     events = _events(evaluation.rule_events) if is_tree else ""
-    made = f'<div class="scroll rules linear">{table(heads, rows)}</div>'
+    made = scrolled(heads, rows, kind="rules linear")
     return f"{_covered(rules, not is_tree)}{_unit(model)}{made}\n{events}"
 
 
@@ -68,8 +68,8 @@ def render_class_rules(model: Any) -> str | None:
         Words("second class"),
         "its share",
     ]
-    made = table(heads, map(_class_row, rules[:MOST_RULES]))
-    return f'{_covered(rules, False)}<div class="scroll rules">{made}</div>'
+    made = scrolled(heads, map(_class_row, rules[:MOST_RULES]), kind="rules")
+    return f"{_covered(rules, False)}{made}"
 
 
 def _class_row(rule: ClassRule) -> tuple[str, ...]:
@@ -118,4 +118,4 @@ def _events(events: Sequence[RuleEvent]) -> str:
     heads = ["noted at row", Words("event"), Words("rule"), "share of rows"]
     latest = f"The latest {MOST_EVENTS} of " if len(events) > MOST_EVENTS else ""
     title = f"{latest}{count(len(events))} events of the largest rules"
-    return f'<div class="scroll">{table(heads, rows, caption=title)}</div>'
+    return scrolled(heads, rows, caption=title)

@@ -18,13 +18,14 @@ from sapwood.report.html import (
     ABSENT,
     Words,
     aligned_column,
+    charts,
     count,
     listed,
     measured,
     megabytes,
     rate,
+    scrolled,
     share,
-    table,
     text,
 )
 from sapwood.report.result import half_life
@@ -38,6 +39,7 @@ __all__ = [
     "render_settings",
     "render_size",
     "render_speed",
+    "settings_of",
 ]
 
 MOST_POINTS = 20  # of the curve that a table shows
@@ -53,13 +55,11 @@ def render_error(evaluation: Evaluation) -> str:
         "r2": "R²: 0 is the error of the mean",
     }
     along = along_of(evaluation)
-    charts = "\n".join(
-        chart(
-            name, title, plot.learning_curve, evaluation, name, along=along, is_time=along == "time"
-        )
+    drawn = "\n".join(
+        chart(name, title, plot.learning_curve, evaluation, name, along=along)
         for name, title in names.items()
     )
-    return f'<div class="charts">{charts}</div>\n{_curve_table(evaluation)}'
+    return f"{charts(drawn)}\n{_curve_table(evaluation)}"
 
 
 def _curve_table(evaluation: Evaluation) -> str:
@@ -89,11 +89,8 @@ def _curve_table(evaluation: Evaluation) -> str:
         aligned_column(np.where(points["bytes"] < 0, np.nan, points["bytes"] / 1e6).tolist()),
         [rate(each) for each in evaluation.speed[places, 1].tolist()],
     ]
-    made = table(heads, zip(*columns, strict=True))
-    return (
-        '<details class="more"><summary>The curves in numbers</summary>'
-        f'<div class="scroll">{made}</div></details>'
-    )
+    made = scrolled(heads, zip(*columns, strict=True))
+    return f'<details class="more"><summary>The curves in numbers</summary>{made}</details>'
 
 
 def render_speed(evaluation: Evaluation) -> str | None:
@@ -111,17 +108,16 @@ def render_size(evaluation: Evaluation) -> str | None:
     """Return the size of the model over the stream; None if it does not report it."""
     if evaluation.leaves is None and evaluation.model_bytes is None:
         return None
-    sizes = []
-    charts = []
+    sizes, drawn = [], []
     if evaluation.leaves is not None:
         sizes.append(f"{count(evaluation.leaves)} leaves")
-        charts.append(chart("leaves", "Leaves", plot.leaves, evaluation))
+        drawn.append(chart("leaves", "Leaves", plot.leaves, evaluation))
         if len(evaluation.curve) > 1:
-            charts.append(chart("changes", "Leaves gained and lost", plot.changes, evaluation))
+            drawn.append(chart("changes", "Leaves gained and lost", plot.changes, evaluation))
     if evaluation.model_bytes is not None:
         sizes.append(megabytes(evaluation.model_bytes))
-        charts.append(chart("memory", "Memory", plot.memory, evaluation))
-    return f'<p>At the end: {" and ".join(sizes)}.</p>\n<div class="charts">{"".join(charts)}</div>'
+        drawn.append(chart("memory", "Memory", plot.memory, evaluation))
+    return f"<p>At the end: {' and '.join(sizes)}.</p>\n{charts(*drawn)}"
 
 
 def render_importances(evaluation: Evaluation, model: Any) -> str | None:
@@ -131,17 +127,12 @@ def render_importances(evaluation: Evaluation, model: Any) -> str | None:
         return None
     made = importance_chart(inner.feature_importances)
     if len(evaluation.importances) > 1:
-        made += chart(
-            "importances-over-time",
-            "Over the stream",
-            plot.importances_over_time,
-            evaluation,
-            is_time=along_of(evaluation) == "time",
-        )
+        title = "Over the stream"
+        made += chart("importances-over-time", title, plot.importances_over_time, evaluation)
     return (
         "<p>How much the squared error of recent rows would grow if the values of one feature were "
         f"permuted{'; the mean over targets' if evaluation.targets else ''}.</p>\n"
-        f'<div class="charts">{made}</div>'
+        f"{charts(made)}"
     )
 
 
@@ -166,8 +157,7 @@ def render_rejected(evaluation: Evaluation) -> str | None:
     drawn = chart("rejected-rows", "Where in the stream", plot.rejected, evaluation)
     return (
         f"<p>{count(rejected.count)} of {count(evaluation.rows_read)} rows ({part}) were left out "
-        f'and not learned.</p>\n<div class="charts">{drawn}'
-        f'<div class="scroll">{table(heads, rows)}</div></div>'
+        f"and not learned.</p>\n{charts(drawn, scrolled(heads, rows))}"
     )
 
 
@@ -175,19 +165,23 @@ def render_settings(evaluation: Evaluation, model: Any, settings: Mapping[str, s
     """Return the parameters of the model and of the evaluation, and versions."""
     tree = readable_part(model)
     parameters = {} if tree is None else tree.parameters
+    own = {
+        "weights": f"{number(evaluation.fade, None)} to the power of age, {half_life(evaluation.fade)}",
+        "window": f"{count(evaluation.window_rows)} rows",
+        **{name: value for name, value in settings.items() if name not in parameters},
+    }
+    return settings_of(evaluation, parameters, own)
+
+
+def settings_of(evaluation: Any, parameters: Mapping[Any, Any], settings: Mapping[str, str]) -> str:
+    """Return the parameters of a model, of numbers or of classes, those of a run, and versions."""
     versions = {name: metadata.version(name) for name in ("sapwood", "numpy", "matplotlib")}
     groups: dict[str, Mapping[Any, Any]] = {
         "Model": {
             "kind": model_name(evaluation.model),
             **{k: repr(v) for k, v in parameters.items()},
         },
-        "Evaluation": {
-            "stream": evaluation.stream,
-            "target": evaluation.target,
-            "weights": f"{number(evaluation.fade, None)} to the power of age, {half_life(evaluation.fade)}",
-            "window": f"{count(evaluation.window_rows)} rows",
-            **{name: value for name, value in settings.items() if name not in parameters},
-        },
+        "Evaluation": {"stream": evaluation.stream, "target": evaluation.target, **settings},
         "Versions": {**versions, "Python": platform.python_version()},
     }
     return listed(groups)

@@ -7,7 +7,7 @@ from sapwood.evaluate.result import Evaluation
 from sapwood.inspect.view import TreePicture, to_text
 from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
-from sapwood.report.html import ABSENT, Words, count, measured, table, text
+from sapwood.report.html import ABSENT, Words, charts, count, measured, table, text
 
 __all__ = ["render_shared_tree", "render_target_curves", "render_targets"]
 
@@ -58,7 +58,7 @@ def render_target_curves(evaluation: Evaluation) -> str | None:
     shown = list(evaluation.targets.items())[:MOST_CURVES]
     if not any(len(own.curve) for _, own in shown):
         return None
-    charts = "\n".join(
+    drawn = "\n".join(
         chart(
             f"rmse-of-target-{place}",
             f"RMSE of {text(name, 40)}",
@@ -66,10 +66,9 @@ def render_target_curves(evaluation: Evaluation) -> str | None:
             own,
             "rmse",
             along=along_of(own),
-            is_time=along_of(own) == "time",
         )
         for place, (name, own) in enumerate(shown)
     )
     rest = len(evaluation.targets) - len(shown)
     more = f'<p class="quiet">And {rest} more targets.</p>' if rest else ""
-    return f'<div class="charts">{charts}</div>{more}'
+    return f"{charts(drawn)}{more}"

@@ -397,4 +397,4 @@ def test_an_evaluation_keeps_what_was_scored():
     assert [labels[code] for code in codes] == [row[0]["c"] for row in good]
     assert found.errors_by.groups["c"][1]["rows"].sum() == len(good)
     assert found.bias == pytest.approx(np.mean(sample.rows["prediction"] - sample.rows["y"]))
-    assert found.beside["time"][-1] == good[-1][2]
+    assert found.further["time"][-1] == good[-1][2]

@@ -130,7 +130,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_end(
     found, expected = run.finish(), whole.finish()
     times = dict.fromkeys(("seconds", "model_seconds", "rows_per_second"))
     assert found.to_dict() | times == expected.to_dict() | times
-    for name in ("curve", "beside", "recent"):
+    for name in ("curve", "further", "recent"):
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
     assert found.sample.rows.tobytes() == expected.sample.rows.tobytes()
     assert found.sample.groups["c"][0] == expected.sample.groups["c"][0]

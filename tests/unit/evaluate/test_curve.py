@@ -13,8 +13,8 @@ import sapwood
 from sapwood.evaluate import prequential
 from sapwood.evaluate.curve import POINTS, Curve
 from sapwood.evaluate.recorder import Moment, rows_until_look
-from sapwood.evaluate.refusals import RefusalLog
-from sapwood.evaluate.result import BESIDE, CURVE
+from sapwood.evaluate.rejections import RejectionLog
+from sapwood.evaluate.result import CURVE, FURTHER
 from sapwood.evaluate.scores import Scores
 
 
@@ -32,7 +32,7 @@ def moment(scores, rows, seconds, interval):
 
 def ended(curve, scores, leaves, nbytes, seconds):
     found = curve.results(Moment(scores, seconds, leaves, nbytes))
-    return found["curve"], found["speed"], found["beside"]
+    return found["curve"], found["speed"], found["further"]
 
 
 def measured_at(row, interval=100):
@@ -99,7 +99,7 @@ def test_ten_million_rows_keep_the_curve_small():
         feed(scores, curve, (predictions, y))
         assert (
             sum(array.nbytes for array in curve.to_arrays().values())
-            <= POINTS * (CURVE.itemsize + 8 + BESIDE.itemsize) + 8
+            <= POINTS * (CURVE.itemsize + 8 + FURTHER.itemsize) + 8
         )
     points, speed, _ = ended(curve, scores, 0, 0, 0.0)
     assert curve.interval == 100 * 2**8
@@ -227,10 +227,10 @@ def where_by_twin(places, rows_read):
 def test_refusals_are_counted_by_reason_and_place(steps, after, reasons, cut):
     places = np.cumsum(steps, dtype=int).tolist()
     rows_read = (places[-1] + 1 if places else 0) + after
-    log = RefusalLog()
+    log = RejectionLog()
     for number, place in enumerate(places):
         if number == cut:
-            log = RefusalLog.from_header(log.to_header())
+            log = RejectionLog.from_header(log.to_header())
         log.add(reasons[number % len(reasons)], place)
     found = log.finished(rows_read)
     names = [reasons[number % len(reasons)] for number in range(len(places))]
@@ -243,7 +243,7 @@ def test_refusals_are_counted_by_reason_and_place(steps, after, reasons, cut):
 
 @pytest.mark.parametrize("rows_read", [0, 1, 64, 65, 4096, 4097, 10**9, 10**15])
 def test_the_places_of_refusals_stay_few(rows_read):
-    where = RefusalLog().finished(rows_read).where
+    where = RejectionLog().finished(rows_read).where
     assert where.shape == (len(where), 2)
     assert len(where) <= 64
     assert where[-1:, 0].tolist() == [rows_read] * (rows_read > 0)
@@ -269,6 +269,6 @@ GOOD = {"reasons": {"a": 2}, "width": 64, "bins": [2] + [0] * 63}
     ],
 )
 def test_refusals_that_were_never_saved_are_refused(changes):
-    assert RefusalLog.from_header(GOOD).to_header() == GOOD
-    with pytest.raises((TypeError, ValueError), match="saved refusals"):
-        RefusalLog.from_header(GOOD | changes)
+    assert RejectionLog.from_header(GOOD).to_header() == GOOD
+    with pytest.raises((TypeError, ValueError), match="saved rejections"):
+        RejectionLog.from_header(GOOD | changes)

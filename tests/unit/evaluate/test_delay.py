@@ -265,7 +265,15 @@ def test_rows_that_wait_survive_a_file_to_the_last_bit(values, y, clock):
 
 
 ROW = {"x": [], "y": 1.0, "prediction": 1.0, "source": "f", "number": 1, "row": 0, "due": 3.0}
-ROW |= {"time": 0.0, "told": [0.0] * 5, "ticket": None, "bounds": []}
+ROW |= {"time": 0.0, "forecasts": [0.0] * 5, "ticket": None, "bounds": []}
+
+
+def test_forecasts_of_earlier_formats_have_another_name():
+    older = {name: value for name, value in ROW.items() if name != "forecasts"}
+    found = Waiting.from_header(older | {"told": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    assert found.forecasts == [1.0, 2.0, 3.0, 4.0, 5.0]
+    with pytest.raises(TypeError, match="forecasts of a pending row is None"):
+        Waiting.from_header(older)
 
 
 @pytest.mark.parametrize(

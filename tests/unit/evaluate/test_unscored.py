@@ -110,7 +110,7 @@ def test_what_no_run_has_saved_is_refused():
             run.restore({**header, name: 7}, arrays)
     header.pop("first_refused")  # as in checkpoints of older versions
     run.restore(header, arrays)
-    assert run.first_refused is None
+    assert run.first_rejected is None
 
 
 # -- where it is told -----------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def test_times_of_numpy_make_a_weekly_baseline():
     found = prequential(tree(), {"t": times, "a": np.zeros(count)}, y)
     assert found.baselines["week"].faded.mae < 10
     assert found.best_baseline == "week"
-    assert found.beside["time"][-1] == datetime(2026, 1, 25, 23, tzinfo=UTC).timestamp()
+    assert found.further["time"][-1] == datetime(2026, 1, 25, 23, tzinfo=UTC).timestamp()
 
 
 # What it returns
@@ -280,12 +280,12 @@ def test_the_clock_of_files_of_single_days_and_of_numbered_columns(tmp_path):
         (tmp_path / f"day{day}.csv").write_text(f"0,1\n{rows}")
     last = datetime(2026, 11, 2, 23, tzinfo=UTC).timestamp()
     found = prequential(tree(), tmp_path / "day*.csv", target="1")
-    assert (found.rows_learned, found.beside["time"][-1]) == (48, last)
+    assert (found.rows_learned, found.further["time"][-1]) == (48, last)
     days = np.arange("2026-11-01", "2026-11-03", dtype="M8[h]")
     by_number = tree()
     found = prequential(by_number, {0: days}, np.arange(48.0))
-    assert (by_number.features, found.beside["time"][-1]) == ([0], last)
+    assert (by_number.features, found.further["time"][-1]) == ([0], last)
     read = Reading(target=["1"], model=by_number).open(str(tmp_path / "day2.csv"))
     assert (read.clock, [note.name for note in read.column_notes]) == (0, ["0", "1"])
     found = prequential(by_number, read)
-    assert found.beside["time"][-1] == last
+    assert found.further["time"][-1] == last

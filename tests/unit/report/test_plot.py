@@ -13,7 +13,7 @@ from report_cases import drifting_run
 from sapwood import plot
 from sapwood.evaluate import prequential
 from sapwood.evaluate.baselines import LastValue
-from sapwood.evaluate.result import CURVE, Refusals
+from sapwood.evaluate.result import CURVE, Rejections
 from sapwood.inspect.view import sample
 from sapwood.plot.style import COLOURS, looks_of, short
 from view_cases import EMPTY, SMALL, chain
@@ -227,7 +227,7 @@ def test_refused_rows(made):
     np.testing.assert_array_equal(values, made.rejected.where[:, 1])
     np.testing.assert_array_equal(edges[1:], made.rejected.where[:, 0])
     assert values.sum() == made.rejected.count
-    none = dataclasses.replace(made, rejected=Refusals(0, {}, np.array([[ROWS, 0]])))
+    none = dataclasses.replace(made, rejected=Rejections(0, {}, np.array([[ROWS, 0]])))
     assert texts(plot.rejected(none)) == ["no row was rejected"]
 
 
@@ -307,12 +307,12 @@ def test_slots_are_darker_where_y_is_larger():
 
 
 def test_observers_that_have_nothing_to_cut():
-    assert texts(plot.observer(sapwood.QuantizerObserver())) == ["nothing to cut yet"]
+    assert texts(plot.observer(sapwood.QuantizerObserver())) == ["nothing to split yet"]
     one = sapwood.EBSTObserver()
     one.update(3.0, 1.0)
     ax = plot.observer(one)
     assert [bar.get_height() for bar in ax.patches] == [1.0]
-    assert texts(ax) == ["nothing to cut yet"]
+    assert texts(ax) == ["nothing to split yet"]
 
 
 def test_several_targets_and_other_objects():
@@ -375,7 +375,7 @@ def test_a_baseline_is_drawn_if_it_is_near():
     alike = prequential(LastValue(), np.zeros((2000, 1)), y)
     rival, *others = plot.learning_curve(alike, "rmse").get_lines()
     assert rival.get_label() == "repeating the last value, exp. weighted"
-    np.testing.assert_array_equal(rival.get_ydata(), alike.beside["last_faded_rmse"])
+    np.testing.assert_array_equal(rival.get_ydata(), alike.further["last_faded_rmse"])
     assert [line.get_label() for line in others] == ["exponentially weighted", "all rows"]
     assert len(plot.learning_curve(alike, "r2").get_lines()) == 3  # with that of the mean
 
@@ -393,7 +393,7 @@ def test_pictures_of_rows():
     assert plot.recent(found, most=10).get_lines()[0].get_ydata().tolist() == y[-10:].tolist()
     faded, total, _ = plot.bias(found).get_lines()
     assert total.get_ydata()[-1] == found.bias
-    assert faded.get_ydata()[-1] == found.beside["faded_bias"][-1]
+    assert faded.get_ydata()[-1] == found.further["faded_bias"][-1]
     mean = plot.errors_by_hour(found).get_lines()[0]
     error = np.array([0.0, *y[:-1]]) - y
     assert mean.get_xdata().tolist() == list(range(24))

@@ -18,7 +18,7 @@ from hypothesis import given
 import sapwood
 from report_cases import drifting, drifting_run, evaluate, timed_run
 from sapwood.evaluate import prequential
-from sapwood.evaluate.result import Errors, Refusals
+from sapwood.evaluate.result import Errors, Rejections
 from sapwood.inspect.view import PICTURE_RECORD, TreePicture
 from sapwood.report import render, write_report
 from sapwood.report.charts import chart, inline
@@ -251,7 +251,7 @@ def test_refused_rows_with_their_reasons(run, page):
     assert "17 of 20,017 rows (0.1 %) were left out" in told
     assert "target is missing 12 70.6 %" in told
     assert "not a number 5 29.4 %" in told
-    none = dataclasses.replace(run[0], rejected=Refusals(0, {}, np.array([[20_000, 0]])))
+    none = dataclasses.replace(run[0], rejected=Rejections(0, {}, np.array([[20_000, 0]])))
     assert "rejected" not in Page(render(none)).words  # there is no empty section
 
 
@@ -293,7 +293,7 @@ def test_nothing_measured_at_all(run):
         **dict.fromkeys(["total", "faded", "window"], nan),
         **dict.fromkeys(["seconds", "model_seconds"], 0.0),
         **dict.fromkeys(["leaves", "model_bytes"]),
-        rejected=Refusals(0, {}, np.zeros((0, 2), np.int64)),
+        rejected=Rejections(0, {}, np.zeros((0, 2), np.int64)),
         curve=run[0].curve[:0],
         speed=run[0].speed[:0],
     )
@@ -314,7 +314,7 @@ def test_hostile_names_are_only_text():
         "city": np.array([f"<b>{city}</b>{HOSTILE[:-1] * 9}" for city in X["city"]], object),
     }
     tree = sapwood.HoeffdingTreeRegressor(grace_period=50)
-    refused = Refusals(3, {HOSTILE: 3}, np.array([[3000, 3]]))
+    refused = Rejections(3, {HOSTILE: 3}, np.array([[3000, 3]]))
     made = evaluate(tree, X, y, stream=HOSTILE, target=HOSTILE, refused=refused)
     made = dataclasses.replace(made, model=HOSTILE)
     source = render(made, tree, settings={HOSTILE: HOSTILE})

@@ -196,7 +196,7 @@ def test_the_pointer_finds_numbers(shown):
     moment, faded, total = shown["tip"].split("\n")
     evaluation = timed_run()[0]
     seconds = datetime.fromisoformat(f"{moment}Z").timestamp()
-    place = evaluation.beside["time"].tolist().index(seconds)
+    place = evaluation.further["time"].tolist().index(seconds)
     assert float(faded.removeprefix("exponentially weighted: ")) == pytest.approx(
         evaluation.curve["faded_mae"][place], rel=1e-3
     )

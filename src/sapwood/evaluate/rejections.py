@@ -6,15 +6,15 @@ from typing import Any, Self
 import numpy as np
 
 from sapwood import validation
-from sapwood.evaluate.result import Refusals
+from sapwood.evaluate.result import Rejections
 
-__all__ = ["RefusalLog"]
+__all__ = ["RejectionLog"]
 
 BINS = 64
 WIDTH = 64
 
 
-class RefusalLog:
+class RejectionLog:
     """Counts of rejected rows by reason, and by place in bins that widen with the stream."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class RefusalLog:
             self._bins = merged + [0] * (BINS // 2)
             self._width *= 2
 
-    def finished(self, rows_read: int) -> Refusals:
+    def finished(self, rows_read: int) -> Rejections:
         """Return what is known after so many rows."""
         self._widen(rows_read)
         used = -(-rows_read // self._width)
@@ -48,7 +48,7 @@ class RefusalLog:
         where = np.column_stack([ends, np.array(self._bins[:used], dtype=np.int64)])
         # Reasons that are equally frequent are in the same order however the stream was read.
         reasons = sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))
-        return Refusals(self.count, dict(reasons), where)
+        return Rejections(self.count, dict(reasons), where)
 
     def to_header(self) -> dict[str, Any]:
         """Return all that is known in terms of JSON."""
@@ -60,13 +60,13 @@ class RefusalLog:
         log = cls()
         reasons, width, bins = header["reasons"], header["width"], header["bins"]
         if not (isinstance(reasons, dict) and isinstance(bins, list) and len(bins) == BINS):
-            raise TypeError("the saved refusals are no counts by reason and by place")
+            raise TypeError("the saved rejections are no counts by reason and by place")
         if not all(type(count) is int and count >= 0 for count in (*reasons.values(), *bins)):
-            raise ValueError("a count of the saved refusals is not one")
+            raise ValueError("a count of the saved rejections is not one")
         if type(width) is not int or not WIDTH <= width < 2**53:
-            raise ValueError(f"the bins of the saved refusals are {validation.shown(width)} wide")
+            raise ValueError(f"the bins of the saved rejections are {validation.shown(width)} wide")
         if sum(bins) != sum(reasons.values()):
-            raise ValueError("the saved refusals contradict each other")
+            raise ValueError("the saved rejections contradict each other")
         log.reasons.update(reasons)
         log._width, log._bins = width, list(bins)
         return log
