@@ -80,7 +80,7 @@ REFUSED = {
     "interval": (("--interval", "0.9"), "--interval needs rows one after the other"),
     "engine": (("--engine", "celery"), "celery is no engine"),
     "adaptive": (("-m", "adaptive"), "this is AdaptiveTreeRegressor"),
-    "hybrid": (("-m", "hybrid"), "HybridRegressor: let workers train a tree or a forest, or"),
+    "hybrid": (("-m", "hybrid"), "-m hybrid needs rows one after the other"),
     "every": (("--checkpoint", "job", "--every", "1000"), "with --workers it is a time"),
     "bad rows": (
         ("--on-bad-row", "skip", "--bad-rows", "bad.csv", "--checkpoint", "job"),

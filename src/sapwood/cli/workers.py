@@ -114,6 +114,7 @@ class WorkersJob:
             "--interval": self.learning.interval,
             "--transform": self.learning.transform,
             "--loss": self.learning.loss,
+            "-m hybrid": self.learning.model == "hybrid",
             "--time": self.reading.time,
         }
         for option, given in later.items():
