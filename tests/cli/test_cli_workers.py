@@ -79,17 +79,12 @@ REFUSED = {
     "delay": (("--delay", "5"), "--delay needs rows one after the other"),
     "interval": (("--interval", "0.9"), "--interval needs rows one after the other"),
     "engine": (("--engine", "celery"), "celery is no engine"),
-<<<<<<< HEAD
-    "adaptive": (("-m", "adaptive"), "this is AdaptiveTreeRegressor"),
-    "hybrid": (("-m", "hybrid"), "HybridRegressor: let workers train a tree or a forest, or"),
-=======
     "adaptive": (("-m", "adaptive"), "--workers 3: model adaptive (AdaptiveTreeRegressor) cannot"),
     "hybrid": (
         ("-m", "hybrid"),
         "--workers 3: model hybrid (HybridRegressor) cannot be trained by workers: pass -m tree or "
         "-m forest, or leave out --workers",
     ),
->>>>>>> refs/heads/evaluate
     "every": (("--checkpoint", "job", "--every", "1000"), "with --workers it is a time"),
     "bad rows": (
         ("--on-bad-row", "skip", "--bad-rows", "bad.csv", "--checkpoint", "job"),

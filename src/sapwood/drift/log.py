@@ -17,7 +17,7 @@ __all__ = ["ALARMS", "DriftLog"]
 FloatArray = NDArray[np.float64]
 
 MONITOR, ALARMS = "monitor", "alarms"
-MOST_WAITING = 100  # rows
+MOST_WAITING = 256  # rows
 
 
 class Waiting(NamedTuple):

@@ -1,5 +1,6 @@
 """A drift monitor around any model."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -98,7 +99,7 @@ class MonitoredRegressor(ScoredStage):
         w: float,
         note: FloatArray | None,
     ) -> DriftLog:
-        issued = member if note is None or np.isnan(note[0]) else note[0]
+        issued = member if note is None or math.isnan(note[0]) else note[0]
         try:
             return _latest(own.with_row(row.x, (y,), (issued,)))
         except ValueError:  # the model has learned the row

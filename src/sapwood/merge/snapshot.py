@@ -69,8 +69,7 @@ def check_mergeable(tree: Any) -> None:
     """
     if type(tree) is not HoeffdingTreeRegressor:
         raise MergeError(
-            f"deltas are of a HoeffdingTreeRegressor, and this is {type(tree).__name__}: let workers "
-            "train a tree or a forest, or train this model without workers"
+            f"deltas are of a HoeffdingTreeRegressor, and this is {type(tree).__name__}"
         )
     kernel = tree._kernel
     rows = kernel.rows

@@ -116,7 +116,8 @@ class OneTargetStage(RowStage):
             return self._predicted(self._rows(X, keys), record)
 
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        label, weight = np.array([validation.number(y, "y")]), np.array([validation.number(w, "w")])
+        label = np.array([y if type(y) is float else validation.number(y, "y")])
+        weight = np.array([w if type(w) is float else validation.number(w, "w")])
         self._check_labels(label)
         row = self._row(self._encoded_one(x), key)
         with self._turns:

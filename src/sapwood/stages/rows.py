@@ -47,7 +47,7 @@ class GivenRow:
     def place(self, model: Any, record: bool) -> tuple[FloatArray, int]:
         """Return the prediction of a model of one target, and its region."""
         found, region = model._place_one(self.x, self.key, record)
-        return np.array([found], np.float64), region
+        return np.array([found]), region
 
     def learn(self, model: Any, y: Any, w: FloatArray) -> None:
         """Let a model learn the row; labels are of one target, or `Targets` of several."""
@@ -66,7 +66,8 @@ class GivenRow:
         delayed: bool = True,
     ) -> None:
         """Let a model learn the row; `before` gets what it predicts just before."""
-        before[:] = plain(model._place_one(self.x, self.key, not delayed)[0])
+        found = model._place_one(self.x, self.key, not delayed)[0]
+        before[:] = found if type(found) is float else plain(found)
         self.learn(model, y, w)
 
 

@@ -98,7 +98,7 @@ class TransformedRegressor(OneTargetStage):
 
     def _predicted(self, rows: Any, record: bool) -> tuple[FloatArray, Any]:
         found = [rows.place(model, record) for model in self._models]
-        members = np.array([predictions for predictions, _ in found]).T.copy()
+        members = np.ascontiguousarray(np.array([predictions for predictions, _ in found]).T)
         results = np.empty(len(members))
         _transform.predict(self._name, self._state, members, results)
         return results, found[-1][1]
@@ -119,7 +119,9 @@ class TransformedRegressor(OneTargetStage):
 
         def finish() -> None:
             state = known.copy()  # an interruption may let this begin again
-            _transform.learn(self._name, state, before.T.copy(), y, w, learned, found)
+            _transform.learn(
+                self._name, state, np.ascontiguousarray(before.T), y, w, learned, found
+            )
             self._state = state
 
         self._learn_all(calls, finish, lambda: self._state is known)

@@ -139,7 +139,7 @@ class MultiViewRegressor(OneTargetStage):
             view.of(rows).place(model, record)
             for model, view in zip(self._models, self._views, strict=True)
         ]
-        members = np.array([predictions for predictions, _ in found]).T.copy()
+        members = np.ascontiguousarray(np.array([predictions for predictions, _ in found]).T)
         results = np.empty(len(members))
         _combination.predict(self._state, members, results)
         if record and rows.ids is not None:

@@ -322,3 +322,23 @@ def test_it_is_saved_and_predicts_while_another_thread_learns():
     done.set()
     thread.join()
     assert not failures
+
+
+def test_delayed_rows_of_a_batch_are_predicted_as_one_by_one():
+    """A fit is used between predictions and their labels, so that the corrector has other features."""
+    rng = np.random.default_rng(5)
+    x = rng.random(700)
+    rows = [{"x": each} for each in x.tolist()]
+    y = 3 * x + np.where(np.arange(700) > 300, 4.0, 0.0) + rng.normal(0, 0.1, 700)
+    batch, single = (small(min_rows=50, batch=MeanEstimator()) for _ in range(2))
+    for model in (batch, single):
+        model.learn_many(rows[:300], y[:300])
+        model.predict_many(rows[300:600], ids=list(range(300, 600)))
+    found = batch.predict_learn_many(rows[300:], y[300:], delayed=True, ids=list(range(300, 700)))
+    expected = []
+    for number in range(300, 700):
+        expected.append(single.predict_one(rows[number], record=False))
+        single.learn_one(rows[number], y[number], id=number)
+    assert found.tolist() == expected
+    assert batch.to_bytes() == single.to_bytes()
+    assert len(batch.refits) > 3
