@@ -166,9 +166,23 @@ def changed_at(value, path, new):
     return twin
 
 
-def test_every_entry_of_the_header(state):
+def value_at(header, path):
+    """The value of an entry, and None if there is none."""
+    for key in path:
+        try:
+            header = header[key]
+        except (LookupError, TypeError):
+            return None
+    return header
+
+
+def test_every_entry_of_the_header(state, request):
     header, arrays = state
+    known, _ = tree_state.state_of(CRAFTED["auto"]())
+    is_first = "[auto]" in request.node.name
     for path in paths_in(header):
+        if not is_first and value_at(header, path) == value_at(known, path):
+            continue  # an entry like that of the first tree
         for new in (*NASTY_JSON, {"a": 1}, nested(20), {"parameters": {}, "features": {}}):
             changed = changed_at(header, path, new)
             if not isinstance(changed, dict) or changed == header:
@@ -195,7 +209,7 @@ def test_entries_that_are_missing_or_too_many(state):
 
 
 def test_random_damage():
-    fuzz(seed=0, rounds=60)
+    fuzz(seed=0, rounds=30)
 
 
 @pytest.mark.long

@@ -67,7 +67,9 @@ def named(y):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(n, marks=pytest.mark.long) for n in range(12, 24))]
+)
 def test_a_batch_is_single_rows_or_nothing(kind, seed):
     rng = np.random.default_rng(seed)
     limit, absent = LIMITS[seed % len(LIMITS)], bool(rng.random() < 0.5)

@@ -49,8 +49,15 @@ SETTINGS = [  # (leaf, split_on, track)
 # -- streams of all kinds -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("leaf", "split_on", "track"), SETTINGS)
-@pytest.mark.parametrize("name", STREAMS)
+# Of each stream some settings, in which there is each kind of leaf, split and tracking.
+SETTINGS_OF_STREAMS = [
+    pytest.param(name, *settings, marks=[] if number in quick else [pytest.mark.long])
+    for name, quick in zip(STREAMS, itertools.cycle([(0, 3, 4, 5), (0, 1, 2, 6)]))
+    for number, settings in enumerate(SETTINGS)
+]
+
+
+@pytest.mark.parametrize(("name", "leaf", "split_on", "track"), SETTINGS_OF_STREAMS)
 def test_streams(name, leaf, split_on, track):
     tau = 0.2 if name == "ties" else 0.1  # of two equal columns none leads
     parameters = {"leaf": leaf, "split_on": split_on, "track": track, "tau": tau}

@@ -346,7 +346,7 @@ def test_what_a_learner_calls_may_read_but_not_learn():
 )
 def test_whoever_is_interrupted_leaves_the_tree_to_others(fault, use):
     data, fault, point = small_tree().to_bytes(), fault(), 0
-    step = 3 if isinstance(fault, Lines) and not isinstance(fault, Bytecodes) else 17
+    step = 7 if isinstance(fault, Lines) and not isinstance(fault, Bytecodes) else 41
     struck = True
     while struck:
         tree, found = HoeffdingTreeRegressor.from_bytes(data), []

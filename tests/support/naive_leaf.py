@@ -2,6 +2,7 @@
 
 import math
 from collections import namedtuple
+from operator import attrgetter
 
 LEAST_SHARES = (0.0, 0.02, 0.1, 0.3)  # of an error, by which a linear model moves: its forgetting
 Z_REACH, Z_CREDIBLE = 100.0, 10_000.0  # how far features go from 0, and are believed
@@ -46,14 +47,9 @@ class Sums:
     def __init__(self, rows=0.0, weight=0.0, target=0.0, residual=0.0):
         self.rows, self.weight, self.target, self.residual = rows, weight, target, residual
 
-    @property
-    def parts(self):
-        return self.rows, self.weight, self.target, self.residual
-
     @classmethod
     def of(cls, elements):
-        parts = [sums.parts for _, sums in elements]
-        return cls(*map(sum, zip(*parts, strict=True)))
+        return cls(*map(sum, zip(*[PARTS(sums) for _, sums in elements], strict=True)))
 
     def add(self, w, target, residual):
         """Add a row; its y may be None."""
@@ -64,11 +60,19 @@ class Sums:
         return self
 
     def merge(self, other):
-        both = [one + more for one, more in zip(self.parts, other.parts, strict=True)]
+        both = [one + more for one, more in zip(PARTS(self), PARTS(other), strict=True)]
         self.rows, self.weight, self.target, self.residual = both
 
     def mean(self, measure):
         return (self.target if measure == "target" else self.residual) / self.weight
+
+
+PARTS = attrgetter("rows", "weight", "target", "residual")
+
+
+def weight_of(elements):
+    """The weight of the rows of elements whose y is known."""
+    return sum(sums.weight for _, sums in elements)
 
 
 def scale_of(pairs):
@@ -188,15 +192,16 @@ NO_CUT = Cut(0.0, -1, None, None)
 def merit_of(left, right, measure):
     """By how much the variance falls if either side has its own mean, of y ("target") or of the
     residual ("step"); or its own line for the residual, instead of one over all ("line")."""
-    a, b, n = Sums.of(left), Sums.of(right), Sums.of(left + right).weight
+    n = weight_of(left + right)
     if measure != "line":
+        a, b = Sums.of(left), Sums.of(right)
         return a.weight * b.weight / n**2 * (a.mean(measure) - b.mean(measure)) ** 2
     return (line_explains(left) + line_explains(right) - line_explains(left + right)) / n
 
 
 def line_explains(elements):
     """By how much a least-squares line, r = a + b p, lowers the sum of the squared residuals."""
-    n, r = Sums.of(elements).weight, Sums.of(elements).residual
+    n, r = weight_of(elements), sum(sums.residual for _, sums in elements)
     p, pp = (sum(sums.weight * place**power for place, sums in elements) for power in (1, 2))
     pr = sum(sums.residual * place for place, sums in elements)
     if pp - p * p / n <= 1e-9 * pp:  # places hardly differ: a constant

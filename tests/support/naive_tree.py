@@ -17,6 +17,7 @@ from naive_leaf import (
     Sums,
     dot,
     merit_of,
+    weight_of,
 )
 from naive_trial import (
     COARSEST,
@@ -405,12 +406,12 @@ class NaiveTree:
         """Cut a feature in the middle, on trial; whether that leaves enough on either side."""
         watch, weight = leaf.watches[name], leaf.y.weight
         elements = watch.elements("target")
-        present = Sums.of(elements).weight if elements else 0.0
+        present = weight_of(elements) if elements else 0.0
         is_number = isinstance(watch, Slots)
         cuts = []
         for after in range(len(elements) - 1):
             left, right = elements[: after + 1], elements[after + 1 :]
-            lighter = min(Sums.of(left).weight, Sums.of(right).weight)
+            lighter = min(weight_of(left), weight_of(right))
             if is_number and watch.width is not None and lighter >= TRIAL_SHARE * weight:
                 cuts.append((lighter, after))
             elif not is_number and lighter >= TRIAL_SHARE * present >= TRIAL_SHARE * weight / 2:
@@ -439,10 +440,10 @@ class NaiveTree:
             weight = side.residual.weight
             for name, watch in self.offered(side.watches).items() if weight else ():
                 elements = watch.elements("target")
-                present = Sums.of(elements).weight if elements else 0.0
+                present = weight_of(elements) if elements else 0.0
                 for after in range(len(elements) - 1 if name != self.trial.feature else 0):
                     left, right = elements[: after + 1], elements[after + 1 :]
-                    lighter = min(Sums.of(left).weight, Sums.of(right).weight)
+                    lighter = min(weight_of(left), weight_of(right))
                     found = merit_of(left, right, "target") * present / weight
                     beyond = weight * found > TRIAL_EVIDENCE * (side.residual.variance - found)
                     if (
@@ -498,12 +499,12 @@ class NaiveTree:
         """All cuts that leave enough on either side, by their merit over all rows of the leaf."""
         for name, watch in self.offered(leaf.watches).items():
             elements = watch.elements(measure)
-            present = Sums.of(elements).weight
+            present = weight_of(elements)
             kind = measure if isinstance(watch, Slots) else measure.replace("line", "step")
             for after in range(len(elements) - 1):
                 left, right = elements[: after + 1], elements[after + 1 :]
                 least = self.min_share * present
-                if least <= min(Sums.of(left).weight, Sums.of(right).weight):
+                if least <= min(weight_of(left), weight_of(right)):
                     merit = merit_of(left, right, kind) * present / leaf.y.weight
                     yield Cut(merit, after, name, measure)
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from naive_leaf import Slots
+from naive_leaf import PARTS, Slots
 from naive_targets import NaiveTargets
 from reference_cases import close, cut_of_node, cut_of_reference, pairs, splits_of, without_flags
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
@@ -107,7 +107,7 @@ def same_watch(kernel, number, place, target, *, watch, origin):
     found[:, 2] += origin * found[:, 1]
     expected = np.zeros(found.shape)
     for slot, sums in watch.places.items():
-        expected[slot] = sums.parts
-    expected[-1] = watch.missing.parts
+        expected[slot] = PARTS(sums)
+    expected[-1] = PARTS(watch.missing)
     for column in range(4):
         close(found[:, column], expected[:, column], 1 + np.abs(expected).max())

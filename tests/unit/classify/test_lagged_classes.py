@@ -106,7 +106,7 @@ def delayed(model, rows, y, *, late=4, until=None, start=0):
 
 
 def test_delayed_labels_have_the_lags_of_their_prediction():
-    X, y = weather(600)
+    X, y = weather(300)
     rows, late = rows_of(X), 5
     model, plain = made(), HoeffdingTreeClassifier()
     asked = []

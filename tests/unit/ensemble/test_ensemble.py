@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_ensemble
@@ -152,6 +152,7 @@ def test_a_batch_is_the_same_as_one_by_one(make):
 
 
 @every_model
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     cuts=st.lists(st.integers(0, 1_200), max_size=4),
     threads=st.integers(1, 4),

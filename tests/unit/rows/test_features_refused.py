@@ -177,11 +177,11 @@ def test_a_stream_of_ever_new_names_goes_on_in_batches_and_one_by_one():
     one, many = Features(), Features()
     with pytest.warns(UserWarning, match="further names are ignored"):
         matrix = many.matrix(rows, learn=True)
-    for row in rows:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for row in rows:
             found = one.read_one(row, learn=True)
-        found.commit()
+            found.commit()
     assert one == many
     assert len(one.names) == MAX_FEATURES
     np.testing.assert_array_equal(matrix[-1:], found.matrix)

@@ -157,7 +157,7 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("library", MAKERS)
-@settings(max_examples=50)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(tables(), st.data())
 def test_a_table_is_the_same_in_every_library_and_row_by_row(library, table, data):
     columns, y = table

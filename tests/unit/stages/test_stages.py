@@ -306,7 +306,7 @@ def pending_of(model):
 @pytest.mark.parametrize(
     ("way", "step"),
     [
-        ("learn_one", 7),
+        ("learn_one", 3),
         ("learn_many", 41),
         ("delayed", 11),
         ("delayed_many", 43),

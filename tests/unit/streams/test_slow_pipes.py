@@ -163,7 +163,7 @@ def check(rows, text, format, sizes):
         assert joined([*chunks[: place + 1], *rest]) == whole
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(rows=rows_of_values(TEXTS), sizes=some_sizes)
 def test_csv(rows, sizes):
     for row in rows:
@@ -174,7 +174,7 @@ def test_csv(rows, sizes):
     check(rows, text, "csv", sizes)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(rows=rows_of_values(VALUES), sizes=some_sizes)
 def test_jsonlines(rows, sizes):
     text = "".join(json.dumps(row) + "\n" for row in rows).encode()
