@@ -39,7 +39,7 @@ FIRST, SKIPPED = 100, 1_000
 COLD_STARTS = (0, 3_000, 6_000)  # rows at which a model begins
 OUTLIER_ROWS, OUTLIERS, FACTOR = 8_000, 0.01, 100.0
 RARE = 0.985  # events are above this quantile of a feature
-METHODS = {"plain": None, "huber": "huber", "winsorized": "winsorized"}
+METHODS: dict[str, Any] = {"plain": None, "huber": "huber", "winsorized": "winsorized"}
 MODELS: dict[str, Callable[[int], Any]] = {
     "tree": lambda seed: HoeffdingTreeRegressor(),
     "adaptive": lambda seed: AdaptiveTreeRegressor(),

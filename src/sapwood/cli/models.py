@@ -16,6 +16,7 @@ from sapwood.model import StoredModel, can_be_saved
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Stream, StreamError
+from sapwood.validation import Label
 
 if TYPE_CHECKING:
     from sapwood.evaluate.class_run import ClassRun
@@ -148,7 +149,7 @@ def with_stage(model: Any, option: str, stage: str, value: str | None) -> Any:
         raise UsageError(f"{option} {value}: {error}") from None
 
 
-def with_named_stage(model: Any, text: str | None, lag_features: Sequence[str] = ()) -> Any:
+def with_named_stage(model: Any, text: str | None, lag_features: Sequence[Label] = ()) -> Any:
     """Return a model within a stage that --stage names; itself if there is none.
 
     Examples
@@ -173,13 +174,13 @@ def with_named_stage(model: Any, text: str | None, lag_features: Sequence[str] =
         raise UsageError(f"--stage {text}: {error}") from None
 
 
-def _of_stage(name: str, value: str, lag_features: Sequence[str]) -> Any:
+def _of_stage(name: str, value: str, lag_features: Sequence[Label]) -> Any:
     """Return the value of a parameter of a stage; columns are joined by +, and those of a cross by :."""
     if name == "max_bytes":
         return byte_count(value)
     if name not in COLUMNS:
         return literal(value)
-    columns = [each for each in value.split("+") if each]
+    columns: list[Any] = [each for each in value.split("+") if each]
     if name == "crosses":
         return [(*each.split(":")[:2], *map(literal, each.split(":")[2:])) for each in columns]
     if LAGS in columns and lag_features:

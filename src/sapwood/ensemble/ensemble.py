@@ -451,7 +451,7 @@ class Ensemble(Regressor):
         permuted among these rows. Those of an adaptive tree are those of its tree.
         """
         if self._kernel.members > 1:
-            found = self._kernel.read_locked(self._permutation_importances)
+            found: dict[str, float] = self._kernel.read_locked(self._permutation_importances)
             if found:
                 return found
         return self._mean_importances(lately=True)

@@ -49,7 +49,7 @@ def permutation_importances(kernel: "EnsembleKernel", features: "Features") -> F
         together = [column, *(flag for flag, owner in flags.items() if owner == column)]
         for order in orders:
             permuted = rows.copy()
-            permuted[:, together] = rows[np.ix_(order, together)]
+            permuted[:, together] = rows[order][:, together]
             changes = _combined_predictions(kernel, permuted) - usual
             with np.errstate(over="ignore"):
                 shares = np.mean(np.square(changes), axis=1) / units
