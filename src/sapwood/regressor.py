@@ -75,14 +75,9 @@ class Kernel(Protocol):
 class Regressor(RowLearning, StoredModel, ForeignCalls, AnomalyScores):
     """A model of rows with named features, numbers and categories.
 
-    Parameters
-    ----------
-    parameters : dict
-        The arguments that make an empty model like this one.
-    features : Features
-        By which rows are read.
-    kernel : Kernel
-        What learns and predicts.
+    - `parameters`: the arguments that make an empty model like this one.
+    - `features`: by which rows are read.
+    - `kernel`: what learns and predicts.
     """
 
     _origin: object  # models that share it have learned rows in common

@@ -33,17 +33,13 @@ class MeritUnit(IntEnum):
 class Task:
     """What is predicted.
 
-    Parameters
-    ----------
-    name : str
-        Of the task.
-    merit_unit : MeritUnit
-        In which unit the variances that a split explains of several columns are added up.
-    waits_for_bound : bool
-        Whether a split of several columns waits until the split bound of the parameters holds.
-    columns : callable
-        Returns the columns that trees learn, given y as numbers or codes and how many values it may
-        have.
+    - `name`: of the task.
+    - `merit_unit`: in which unit the variances that a split explains of several columns are added
+      up.
+    - `waits_for_bound`: whether a split of several columns waits until the split bound of the
+      parameters holds.
+    - `columns`: returns the columns that trees learn, given y as numbers or codes and how many
+      values it may have.
     """
 
     name: str

@@ -165,7 +165,7 @@ FILES = {
     "empty.jsonl": (lambda path: path.write_bytes(b""), ["is empty"]),
     "array.jsonl": (
         lambda path: path.write_text('[{"y": 1}]'),
-        ["no JSON object", "one object a line"],
+        ["is one JSON array", "one object a line"],
     ),
     "cut.csv.gz": (
         lambda path: path.write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"),

@@ -201,7 +201,10 @@ class Store:
 
     def _stamp_now(self) -> tuple[int, int, int] | None:
         """Return what changes when the model file is replaced, None if there is none."""
-        return stamp(self.path) if self.path.exists() else None
+        try:
+            return stamp(self.path)
+        except FileNotFoundError:
+            return None
 
     def _keep_foreign(self) -> None:
         """Keep a copy of a model that another process has put in the place of the served one.

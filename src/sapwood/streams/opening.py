@@ -283,15 +283,7 @@ def found_files(name: str, format: str | None) -> list[str]:
         return [name]
     formats = _formats_in_folders(format)
     found = find_files(name, _suffixes_of_texts(formats))
-    tables = []
-    if os.path.isdir(name) and format not in TEXTS:
-        tables = find_files(name, SUFFIXES_OF_TABLES) or []
-    if tables and found and format is None:
-        raise StreamError(
-            f"{found[0]} is text, while {tables[0]} is a table: read them one format at a time, as by "
-            f"--format {_format_of(tables[0])}"
-        )
-    if found is None or tables:
+    if found is None or (format not in TEXTS and os.path.isdir(name) and _has_tables(name)):
         return [name]
     if not found:
         raise StreamError(
@@ -310,7 +302,7 @@ def is_read_once(name: str) -> bool:
 def would_be_read(path: str, name: str, format: str | None) -> bool:
     """Whether a file, be it there yet or not, is one of those that a folder or a pattern means."""
     suffixes = SUFFIXES_OF_TABLES
-    if os.path.isdir(name) and not _has_tables(name):
+    if os.path.isdir(name) and (format in TEXTS or not _has_tables(name)):
         suffixes += _suffixes_of_texts(_formats_in_folders(format))
     return would_find(path, name, suffixes)
 
