@@ -195,7 +195,7 @@ class ClassRun(Run):
             self.target,
             **self.records[0].results(end),
             read=self.rows_read,
-            rejected=self.rejections.count,
+            rejected=self.rows_rejected,
             unlabelled=self.rows_unlabelled,
             pending=len(self._waiting),
             model=self.model.kind,
@@ -208,7 +208,7 @@ class ClassRun(Run):
 
     @property
     def _is_unlabelled(self) -> bool:
-        return 0 < self.rows_read == self.rejections.count + self.rows_unlabelled
+        return 0 < self.rows_read == self.rows_rejected + self.rows_unlabelled
 
     # -- saving and resuming ----------------------------------------------------------------------
 
