@@ -176,14 +176,13 @@ def learn_share(job: ClassWorkersJob, number: int, first: Label | None) -> Share
         return ShareLearned(error=str(error))
     scores = run.scores
     right = int(scores.confusion.trace())
-    rejected = run.rejections
-    counts = (run.rows_read, rejected.count, run.rows_unlabelled, scores.rows, right)
+    counts = (run.rows_read, run.rows_rejected, run.rows_unlabelled, scores.rows, right)
     data = run.model.to_bytes() if run.model.rows_learned else b""
     return ShareLearned(
         data,
         counts,
         scores.total_log_loss,
-        reasons=dict(rejected.reasons),
+        reasons=dict(run.rejections.reasons),
         first=run.first_rejected,
     )
 

@@ -3,19 +3,19 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 
 from sapwood.cli import options
-from sapwood.cli.classes import is_of_classes
-from sapwood.cli.compare_classes import CLASS_MODELS, ClassComparison
+from sapwood.cli.classes import ClassJob, is_of_classes
 from sapwood.cli.comparison import Comparison, Failed
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Targets, make_run
 from sapwood.cli.values import split_models
+from sapwood.evaluate.classes import ClassEvaluation
 from sapwood.evaluate.result import UNSCORED, Evaluation
 from sapwood.streams.kafka_address import is_kafka
 
@@ -27,6 +27,8 @@ TITLES = {"rmse": "RMSE", "mae": "MAE", "r2": "R²"}
 MODELS = ["tree", "tree:split_on=target", "tree:leaf=mean", "last", "mean"]
 MODELS_OF_TARGETS = MODELS[:3]  # as the others learn one
 PICTURES = (".svg", ".png", ".pdf")
+CLASS_MODELS = ("tree", "adaptive", "forest")
+CLASS_BASELINES = {"majority": "accuracy_majority", "last": "accuracy_no_change"}
 STREAMS = ["friedman", "friedman-lea", "mv", "planes2d", "hyperplane", "demand"]
 
 
@@ -162,6 +164,53 @@ class NumberComparison(Comparison):
                     f"{model} is last, for {cell.unscored:,} of {cell.rows_learned:,} rows have no "
                     f"error, the first at {cell.first_unscored}: {UNSCORED}"
                 )
+
+
+class ClassComparison(Comparison):
+    """Several classifiers over several streams, ranked."""
+
+    titles: ClassVar = {
+        "accuracy": "accuracy",
+        "balanced_accuracy": "balanced accuracy",
+        "kappa": "Cohen's kappa",
+        "log_loss": "log-loss",
+    }
+    best_is_largest = ("accuracy", "balanced_accuracy", "kappa")
+
+    @property
+    def wrong_measure(self) -> str:
+        """The message about a measure of numbers."""
+        return (
+            f"--measure {self.measure} is for numbers, and the target is a class: choose of "
+            f"{', '.join(self.titles)}"
+        )
+
+    def make_run(self, stream: str, learning: Learning) -> tuple[Any, Any]:
+        """Return the run of a model on a stream, and its lags."""
+        job = ClassJob([stream], self.reading, learning, self.targets)
+        return job.run, getattr(job.model, "lags", None)
+
+    def value(self, cell: ClassEvaluation | Failed) -> float:
+        """Return what a model is ranked by."""
+        return math.nan if isinstance(cell, Failed) else cell.scores.metrics()[self.measure]
+
+    def rows_of(self, row: Sequence[Any]) -> int:
+        """Return how many rows were scored."""
+        known = [cell.scores.rows for cell in row if not isinstance(cell, Failed)]
+        return max(known, default=0)
+
+    def shown(self, value: float) -> str:
+        """Return a value for the table."""
+        return f"{value:.4f}"
+
+    def baselines(self, row: Sequence[Any] | None = None) -> list[str]:
+        """Return the accuracies of baselines, if models are ranked by that."""
+        names = CLASS_BASELINES if self.measure == "accuracy" else {}
+        if row is None:
+            return [*names]
+        known = next((cell for cell in row if not isinstance(cell, Failed)), None)
+        metrics = {} if known is None else known.scores.metrics()
+        return [f"{metrics.get(name, math.nan):.4f}" for name in names.values()]
 
 
 def _check_names(streams: list[str], models: list[str], diagram: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,12 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.classify.labels import is_missing, label_values
 from sapwood.drift import Monitor
-from sapwood.evaluate.class_drift import ClassDriftLog
-from sapwood.evaluate.class_scores import ClassScores
+from sapwood.drift.log import DriftLog
+from sapwood.evaluate.class_scores import ClassScores, SetScores
 from sapwood.evaluate.classes import ClassEvaluation, PredictedRows
 from sapwood.evaluate.record import Recorders
 from sapwood.evaluate.recorder import Moment, packed, unpacked
-from sapwood.evaluate.run import OnBadRow, Run, Step
-from sapwood.evaluate.set_scores import SetScores
+from sapwood.evaluate.run import OnBadRow, Run, Step, calendar_columns
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.streams.memory import ArrayStream
 from sapwood.streams.stream import Chunk, Stream, StreamError, rows_of
@@ -26,6 +26,42 @@ __all__ = ["ClassRun", "evaluate_classes"]
 
 FloatArray = NDArray[np.float64]
 WAITING = "waiting"
+
+
+class ClassDriftLog(DriftLog):
+    """A monitor of the rows of a classifier, and its drift alerts.
+
+    The monitor watches the log-loss of each row as the size of its error, and the class as one more
+    category among the features.
+
+    - `monitor`: it watches rows that have labels.
+    - `target`: the column of labels.
+    - `stream`: the rows; columns that change with the calendar alone are not watched.
+    """
+
+    def __init__(self, monitor: Monitor, target: str, stream: Stream) -> None:
+        super().__init__(monitor, (), calendar_columns(stream))
+        self._target = target
+
+    def update_classes(self, columns: Mapping[Any, Any], rows: PredictedRows) -> None:
+        """Watch the rows that have labels.
+
+        - `columns`: the features.
+        - `rows`: what was predicted.
+        """
+        at = np.flatnonzero(rows.has_label).tolist()
+        watched = {
+            name: [column[row] for row in at] for name, column in self._watched(columns).items()
+        }
+        watched[self._target] = list(map(str, rows.actual))
+        for event in self.monitors[0].update_many(watched, rows.log_losses, np.zeros(len(at))):
+            if event.what == "error":
+                words = event.words.replace("error: mean size", "log-loss: mean")
+                words = words.replace("error doubled, mean size", "log-loss doubled, mean")
+                self.drift_events.append(replace(event, name="log-loss", words=words))
+            elif event.what == "feature":
+                is_class = event.name == self._target
+                self.drift_events.append(replace(event, what="target") if is_class else event)
 
 
 class ClassRun(Run):
@@ -159,7 +195,7 @@ class ClassRun(Run):
             self.target,
             **self.records[0].results(end),
             read=self.rows_read,
-            rejected=self.rejections.count,
+            rejected=self.rows_rejected,
             unlabelled=self.rows_unlabelled,
             pending=len(self._waiting),
             model=self.model.kind,
@@ -172,7 +208,7 @@ class ClassRun(Run):
 
     @property
     def _is_unlabelled(self) -> bool:
-        return 0 < self.rows_read == self.rejections.count + self.rows_unlabelled
+        return 0 < self.rows_read == self.rows_rejected + self.rows_unlabelled
 
     # -- saving and resuming ----------------------------------------------------------------------
 

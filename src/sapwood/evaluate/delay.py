@@ -1,8 +1,8 @@
-"""Labels that come late: rows that were predicted wait until theirs is there."""
+"""Labels that come late, after a delay or in a row of the same id: rows that are pending."""
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -13,11 +13,15 @@ from sapwood import validation
 from sapwood.durations import in_words
 from sapwood.evaluate._baselines import FORECASTS
 from sapwood.lags.lags import Ticket
+from sapwood.streams.labelled import Key
 
-__all__ = ["Delay", "Label", "Late", "LateEvents", "Waiting", "is_missing"]
+__all__ = ["Delay", "Label", "Late", "LateEvents", "Unlabelled", "Waiting", "is_missing"]
 
 Label = float | list[float]
 """The label of a row; of several targets, that of each, NaN where it is missing."""
+
+MOST_WAITING = 100_000
+"""Rows without labels that are remembered: for a new one, the oldest is forgotten."""
 
 SAVED_TYPES = {
     "x": dict,
@@ -84,7 +88,8 @@ class Waiting:
     def from_header(cls, header: dict[str, Any]) -> Self:
         """Restore what `to_header` returned, or raise KeyError, TypeError or ValueError."""
         # Earlier formats have no bounds, and call forecasts by another name.
-        known = {"bounds": [], "forecasts": header.get("told"), **header}
+        known = {"bounds": [], **header}
+        known = {"forecasts": known.get("told"), **known}
         values = {name: known[name] for name in SAVED_TYPES}
         if isinstance(values["x"], list):  # an object, with names that are text, in earlier formats
             values["x"] = dict(values["x"])
@@ -264,6 +269,43 @@ class Delay:
         if not self.by_time and clock < len(waiting):
             raise ValueError(f"{len(waiting)} rows are pending after {clock:g} of them")
         self.clock, self.waiting = clock, waiting
+        return self
+
+
+class Unlabelled:
+    """Rows that were predicted, by their ids, until their labels come.
+
+    - `most`: no more rows are remembered: for a new one, the oldest is forgotten.
+    """
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self.most = most
+        self.rows: dict[Key, Waiting] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.rows
+
+    def put(self, key: Key, row: Waiting) -> None:
+        """Remember a row; an earlier one of the same id is forgotten."""
+        self.rows.pop(key, None)
+        if len(self.rows) >= self.most:
+            del self.rows[next(iter(self.rows))]
+        self.rows[key] = row
+
+    def pop(self, key: Key) -> Waiting:
+        """Return a row whose label has come, and forget it."""
+        return self.rows.pop(key)
+
+    def to_header(self) -> list[Any]:
+        """Return all that is known in terms of JSON."""
+        return [[list(key), row.to_header()] for key, row in self.rows.items()]
+
+    def restore(self, header: Sequence[Any]) -> Self:
+        """Go on from what `to_header` returned, or raise KeyError, TypeError or ValueError."""
+        rows = {tuple(key): Waiting.from_header(row) for key, row in header}
+        if len(rows) > self.most:
+            raise ValueError(f"{len(rows)} rows are pending, at most {validation.shown(self.most)}")
+        self.rows = rows
         return self
 
 

@@ -14,12 +14,14 @@ from sapwood.evaluate.sampling import SEED, chosen
 from sapwood.rows.labels import Labels
 from sapwood.streams.stream import Column
 
-__all__ = ["History"]
+__all__ = ["History", "RecentTimes"]
 
 ROWS = 2048  # of the sample; half of them go when there are as many
 GROUPS = 4  # categories that are kept with the sample
 LABELS = 60  # of each of them
 OTHER = -1
+MOST_TIMES = 1000  # rows of the window whose times are kept
+TIMES = "recent_times"
 
 
 class History(Recorder):
@@ -150,6 +152,40 @@ class History(Recorder):
         made._rows[: len(rows)], made._codes[: len(rows)] = rows, codes
         made._tables = made._tables.restored(arrays)
         return made
+
+
+class RecentTimes(Recorder):
+    """Keeps the times of the last rows, and adds them to the rows of the window."""
+
+    def __init__(self) -> None:
+        self._times = np.zeros(0)
+
+    def record(self, rows: LabelledRows) -> None:
+        """Keep the times of rows that can be scored; NaN if they have none."""
+        places = np.flatnonzero(rows.is_scored)[-MOST_TIMES:]
+        times = np.full(len(places), np.nan) if rows.times is None else rows.times[places]
+        self._times = np.concatenate([self._times, times])[-MOST_TIMES:]
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the times, to be saved."""
+        return {TIMES: self._times.copy()}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return one in a state that `to_arrays` returned; checkpoints of release 0.2 lack it."""
+        made = type(self)()
+        if TIMES in arrays:
+            made._times = saved_array(arrays, TIMES, np.float64, (None,))
+            if len(made._times) > MOST_TIMES:
+                raise ValueError(f"the saved times are of {len(made._times)} rows")
+        return made
+
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the rows of the window with their times."""
+        rows = end.scores.recent
+        count = min(len(rows), len(self._times))
+        if count:
+            rows["time"][-count:] = self._times[-count:]
+        return {"recent": rows}
 
 
 def _labels(rows: Sequence[Mapping[Any, Any]]) -> dict[Any, Column]:

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.evaluate.baseline_scores import BaselineScores
 from sapwood.evaluate.curve import Curve
-from sapwood.evaluate.history import History
+from sapwood.evaluate.history import History, RecentTimes
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.model_log import ImportanceLog, MemberLog
-from sapwood.evaluate.recent_times import RecentTimes
 from sapwood.evaluate.recorder import (
     LabelledRows,
     Moment,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
+from sapwood.deprecation import deprecated
 from sapwood.drift import DriftEvent
 from sapwood.drift.log import ALARMS, DriftLog
 from sapwood.evaluate.record import Recorders
@@ -209,9 +210,20 @@ class Run:
             self.first_rejected = str(step.bad[0])
 
     @property
+    def rows_rejected(self) -> int:
+        """The number of rejected rows."""
+        return self.rejections.count
+
+    @property
+    def first_refused(self) -> str | None:
+        """Deprecated: use `first_rejected`."""
+        deprecated("first_refused of a run", "first_rejected")
+        return self.first_rejected
+
+    @property
     def nothing_used(self) -> bool:
         """Whether rows were read, and each of them rejected."""
-        return 0 < self.rows_read == self.rejections.count
+        return 0 < self.rows_read == self.rows_rejected
 
     def check_used(self) -> None:
         """Raise StreamError if no row was learned, as all were rejected or had no label.
@@ -219,7 +231,7 @@ class Run:
         A score of nothing, or a model of nothing, would mislead.
         """
         if self.nothing_used:
-            count = self.rejections.count
+            count = self.rows_rejected
             rows = f"all {count:,} rows were" if count > 1 else "its only row was"
             raise StreamError(
                 f"{self.stream.name}: {rows} rejected, so nothing was learned; the first is "

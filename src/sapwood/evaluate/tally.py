@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from sapwood.drift import Monitor
 from sapwood.drift.log import DriftLog
-from sapwood.evaluate.delay import Delay, Late
+from sapwood.evaluate.delay import Delay, Late, Unlabelled
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.record import Record
 from sapwood.evaluate.recorder import LabelledRows, packed, saved_place, saved_seconds, unpacked
 from sapwood.evaluate.result import Errors
 from sapwood.evaluate.run import OnBadRow, Run, calendar_columns
 from sapwood.evaluate.scores import Scores, mean_errors
-from sapwood.evaluate.unlabelled import Unlabelled
 from sapwood.streams.stream import Chunk, Column, FloatArray, IntArray, Stream, place_in_words
 
 __all__ = ["COUNTS", "Predicted", "Tally"]

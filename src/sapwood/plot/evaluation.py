@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from sapwood.evaluate.baselines import LastValue, RunningMean
 from sapwood.evaluate.result import BASELINES, Evaluation
 from sapwood.formatting import plain
 from sapwood.plot.chart import EmptyChartError, chart
@@ -42,6 +43,8 @@ __all__ = ["Measure", "learning_curve", "leaves", "memory", "rejected", "size", 
 
 Measure = Literal["mae", "rmse", "r2"]
 MEASURES = ("mae", "rmse", "r2")
+AS_MODELS = {"mean": repr(RunningMean()), "last": repr(LastValue())}
+"""Baselines that are models, too: one that is evaluated is not drawn a second time."""
 
 LARGEST = 1e200  # what an axis can still be scaled to
 NEAR = 3.0  # a baseline whose error is so many times as large would hide the rest
@@ -106,6 +109,7 @@ def learning_curve(
         if along == "time":
             x = places_of(points["row"], evaluation.further["time"], along)
         best = evaluation.best_baseline if alone and measure != "r2" else None
+        best = None if best in AS_MODELS and AS_MODELS[best] == evaluation.model else best
         error = evaluation.further[f"{best}_faded_{measure}"] if best is not None else values
         if best is not None and _is_near(error, values):
             rival = {"color": GREEN, "linestyle": "-.", "linewidth": 1.2}

@@ -176,7 +176,7 @@ def test_evaluate_tells_bounds_of_each_target(file):
     assert list(rows[0]) == ["line", *names]
     assert rows[5]["lower_a"] == ""
     assert float(rows[-1]["lower_a"]) < float(rows[-1]["prediction_a"]) < float(rows[-1]["upper_a"])
-    assert "faded_coverage_0.9" in read_csv("curve.csv")[0]
+    assert "weighted_coverage_0.9" in read_csv("curve.csv")[0]
     shown = invoke("evaluate", file, *TARGETS)
     assert "intervals of" in shown.stdout
     predicted = invoke("predict", "model.sap", file, "--interval", "0.9")

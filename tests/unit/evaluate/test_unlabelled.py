@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import sapwood
 from sapwood.evaluate import Prequential, prequential
-from sapwood.evaluate.unlabelled import Unlabelled
+from sapwood.evaluate.delay import Unlabelled
 from sapwood.lags import LaggedModel, Lags
 from sapwood.streams import StreamError, open_stream
 from sapwood.streams.stream import Chunk, Stream

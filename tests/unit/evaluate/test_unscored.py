@@ -111,6 +111,8 @@ def test_what_no_run_has_saved_is_refused():
     header.pop("first_refused")  # as in checkpoints of older versions
     run.restore(header, arrays)
     assert run.first_rejected is None
+    with pytest.warns(DeprecationWarning, match="use first_rejected"):
+        assert run.first_refused is None
 
 
 # -- where it is told -----------------------------------------------------------------------------

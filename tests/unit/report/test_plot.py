@@ -12,7 +12,7 @@ import sapwood
 from report_cases import drifting_run
 from sapwood import plot
 from sapwood.evaluate import prequential
-from sapwood.evaluate.baselines import LastValue
+from sapwood.evaluate.baselines import LastValue, RunningMean
 from sapwood.evaluate.result import CURVE, Rejections
 from sapwood.inspect.view import sample
 from sapwood.plot.style import COLOURS, looks_of, short
@@ -365,6 +365,22 @@ def test_other_models_have_no_tree():
         plot.tree(SMALL, max_depth=-1)
 
 
+@pytest.mark.parametrize("baseline", [LastValue, RunningMean])
+def test_a_baseline_that_is_evaluated_is_drawn_once(baseline):
+    y = np.cumsum(np.ones(500)) if baseline is LastValue else np.random.default_rng(1).random(500)
+    found = prequential(baseline(), (np.zeros((500, 1)), y))
+    assert found.best_baseline == ("last" if baseline is LastValue else "mean")
+    ax = plot.learning_curve(found, "rmse")
+    assert legend_texts(ax) == ["exponentially weighted", "all rows"]
+
+
+class Echo(LastValue):
+    """A model that predicts as a baseline does, and is none."""
+
+    def __repr__(self):
+        return "<an echo>"
+
+
 def test_a_baseline_is_drawn_if_it_is_near():
     y = np.random.default_rng(3).normal(size=2000).cumsum()
     noise = np.random.default_rng(4).normal(size=2000)
@@ -372,7 +388,7 @@ def test_a_baseline_is_drawn_if_it_is_near():
     assert far.best_baseline == "mean"
     labels = [line.get_label() for line in plot.learning_curve(far).get_lines()]
     assert labels == ["exponentially weighted", "all rows"]
-    alike = prequential(LastValue(), np.zeros((2000, 1)), y)
+    alike = prequential(Echo(), np.zeros((2000, 1)), y)
     rival, *others = plot.learning_curve(alike, "rmse").get_lines()
     assert rival.get_label() == "repeating the last value, exp. weighted"
     np.testing.assert_array_equal(rival.get_ydata(), alike.further["last_faded_rmse"])

@@ -14,7 +14,7 @@ from sapwood.drift import DriftEvent
 from sapwood.evaluate import prequential
 from sapwood.evaluate.baselines import LastValue, RunningMean
 from sapwood.evaluate.delay import Delay
-from sapwood.evaluate.recent_times import MOST, RecentTimes
+from sapwood.evaluate.history import MOST_TIMES, RecentTimes
 from sapwood.evaluate.recorder import LabelledRows
 from sapwood.evaluate.result import ROW
 from sapwood.plot.clock import places_of_recent
@@ -213,7 +213,7 @@ def test_times_of_the_last_rows_are_bounded_and_restored():
         y = np.arange(900.0)
         log.record(LabelledRows(y, y, times=start + y))
     arrays = log.to_arrays()
-    assert arrays["recent_times"].tolist() == list(range(1800 - MOST, 1800))
+    assert arrays["recent_times"].tolist() == list(range(1800 - MOST_TIMES, 1800))
     again = RecentTimes().restored(arrays)
     np.testing.assert_array_equal(again.to_arrays()["recent_times"], arrays["recent_times"])
     assert len(RecentTimes().restored({}).to_arrays()["recent_times"]) == 0
