@@ -149,7 +149,7 @@ def _false_splits(
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         tree = HoeffdingTreeRegressor(track=None, leaf="mean")
-        tree._use_growth(lambda rules, _: _for_null(rules, BOUNDS[name](delta), evidence))
+        tree._use_growth(lambda rules, *_: _for_null(rules, BOUNDS[name](delta), evidence))
         rows = 0
         for stop in stops if seed < seeds // 2 else stops[:2]:  # the longest runs are half as many
             while rows < stop and tree.n_leaves == 1:
@@ -170,7 +170,9 @@ def _for_null(rules: GrowthRules, bound: Any, evidence: float) -> GrowthRules:
     return replace(rules, bound=bound, tau=0.0, least_evidence=evidence, patience=1e300)
 
 
-def _with_bound(bound: Any, evidence: float, rules: GrowthRules, _: float) -> GrowthRules:
+def _with_bound(
+    bound: Any, evidence: float, rules: GrowthRules, _rate: float, _number: int
+) -> GrowthRules:
     return replace(rules, bound=bound, least_evidence=evidence)
 
 

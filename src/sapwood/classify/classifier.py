@@ -232,27 +232,41 @@ class Classifier(LearningClassifier):
         **options
             As for `sapwood.inspect.draw.draw`: digits, target, orientation.
 
+        Returns
+        -------
+        sapwood.inspect.draw.Drawing
+            Notebooks show it; `svg` is its text.
+
         Raises
         ------
         ValueError
             If the label is not known, or is the first of two.
+
+        Examples
+        --------
+        >>> import numpy as np, sapwood
+        >>> x = np.random.default_rng(1).random(2000)
+        >>> model = sapwood.HoeffdingTreeClassifier()
+        >>> model.learn_many({"x": x}, np.where(x > 0.6, "high", np.where(x > 0.3, "mid", "low")))
+        >>> model.draw(label="low")
+        Drawing(... x ... pixels)
         """
         with self._turn():
             held = self._held
-            weights = held.calibrator.class_weights
-            if label is None and held.classes:
-                code = int(np.argmax(weights)) if len(held.classes) > 2 else len(held.classes) - 1
-            else:
-                code = held.codes.get(label, -1)  # type: ignore[arg-type]
-            if held.classes and (code < 0 or (code == 0 and len(held.classes) == 2)):
-                known = held.classes if len(held.classes) > 2 else held.classes[1:]
-                raise ValueError(
-                    f"label = {validation.shown(label)}: the picture shows one of {list(known)}"
-                )
             model: Any = held.model
-            tree = model._tree_of(code) if len(held.classes) > 2 else model
-            options = {"target": str(held.classes[code])} | options if held.classes else options
-            return tree.draw(max_depth, **options)
+            shown = held.classes[1:] if len(held.classes) == 2 else held.classes
+            if len(held.classes) > 1:
+                weights = self.class_weights
+                label = max(shown, key=lambda own: weights[own]) if label is None else label
+                if label not in shown:
+                    raise ValueError(
+                        f"label = {validation.shown(label)}: the picture shows one of {list(shown)}"
+                    )
+                options = {"target": str(label)} | options
+            if len(held.classes) > 2:
+                model = model._tree_of(held.codes[cast(Label, label)])
+            drawing: Drawing = model.draw(max_depth, **options)
+            return drawing
 
     def to_rules(self) -> "RuleSet":
         """Return one rule for each leaf, ordered by the number of rows; `print` shows them.

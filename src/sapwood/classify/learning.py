@@ -17,7 +17,7 @@ from sapwood.classify.labels import (
     missing_labels,
 )
 from sapwood.classify.leaves import label_counts, values_of
-from sapwood.classify.parts import check_rows, part_of, rows_at
+from sapwood.classify.parts import check_rows, rows_at
 from sapwood.classify.predicting import PredictingClassifier
 from sapwood.classify.ratings import ratings_of
 from sapwood.corrector._pending import key_of_row
@@ -39,15 +39,8 @@ class LabelledRows(NamedTuple):
     weights: FloatArray
     keys: Any  # of their ids, or None
 
-    def part(self, start: int, end: int) -> Self:
-        """Return some rows that follow each other."""
-        keys = None if self.keys is None else self.keys[start:end]
-        return type(self)(
-            part_of(self.X, start, end), self.y[start:end], self.weights[start:end], keys
-        )
-
     def at(self, places: Any) -> Self:
-        """Return the rows at some places."""
+        """Return the rows at some places: a slice, or an array of whole numbers."""
         keys = None if self.keys is None else self.keys[places]
         return type(self)(
             rows_at(self.X, places), rows_at(self.y, places), self.weights[places], keys
@@ -176,7 +169,7 @@ class LearningClassifier(PredictingClassifier):
         found: list[tuple[IntArray, FloatArray]] = []
         ends = [*(np.flatnonzero(np.diff(missing)) + 1).tolist(), len(missing)]
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            part = rows.part(start, end)
+            part = rows.at(slice(start, end))
             if missing[start]:
                 found.append(aside._told(aside._rated(part.X, part.keys, record=False)))
                 aside._forget(keys[start:end])
@@ -258,7 +251,7 @@ class LearningClassifier(PredictingClassifier):
             if first in own.firsts:
                 # As in a loop: it is predicted, unless it was before, and its label comes then.
                 start += 1
-                one = rows.part(first, start)
+                one = rows.at(slice(first, start))
                 codes, told = aside._told(aside._rated(one.X, one.keys, record=not delayed))
                 predicted[first], probabilities[first, :known] = codes[0], told[0]
                 aside._held = self._widened(aside._held, own.classes[: known + 1])
@@ -269,7 +262,7 @@ class LearningClassifier(PredictingClassifier):
             if start < end:
                 pending = keys[start:end] if delayed else None
                 predicted[start:end], probabilities[start:end, :known] = aside._learn_known(
-                    rows.part(start, end), pending, delayed=delayed, returns=True
+                    rows.at(slice(start, end)), pending, delayed=delayed, returns=True
                 )
         after = self._held.unlabelled + unlabelled
         self._held = aside._held._replace(unlabelled=after)

@@ -8,53 +8,34 @@ import numpy as np
 from sapwood import validation
 from sapwood.rows.encoded import EncodedColumns
 
-__all__ = ["check_rows", "part_of", "rows_at"]
+__all__ = ["check_rows", "rows_at"]
 
 
-def part_of(X: Any, start: int, end: int) -> Any:
+def rows_at(X: Any, places: Any) -> Any:
     """Return some rows of a batch, of the same kind.
 
     Parameters
     ----------
     X : array_like, mapping of columns, list of dicts, or data frame
         The batch.
-    start, end : int
-        Its first row, and the row after the last.
-
-    Examples
-    --------
-    >>> part_of({"x": [1, 2, 3], "c": ["a", "b", "c"]}, 1, 3)
-    {'x': [2, 3], 'c': ['b', 'c']}
-    """
-    if isinstance(X, Mapping):
-        part = {name: part_of(column, start, end) for name, column in X.items()}
-        return EncodedColumns(part) if isinstance(X, EncodedColumns) else part
-    by_place = getattr(X, "iloc", X)  # of pandas
-    return by_place[start:end]
-
-
-def rows_at(X: Any, places: Any) -> Any:
-    """Return the rows of a batch at some places, of the same kind.
-
-    Parameters
-    ----------
-    X : array_like, mapping of columns, list of dicts, or data frame
-        The batch.
-    places : array of int
+    places : slice or array of int
         Of the rows.
 
     Examples
     --------
     >>> rows_at({"x": [1, 2, 3], "c": ["a", "b", "c"]}, np.array([0, 2]))
     {'x': [1, 3], 'c': ['a', 'c']}
+    >>> rows_at([1, 2, 3], slice(1, 3))
+    [2, 3]
     """
     if isinstance(X, Mapping):
         part = {name: rows_at(column, places) for name, column in X.items()}
         return EncodedColumns(part) if isinstance(X, EncodedColumns) else part
-    if isinstance(X, list | tuple):
-        return [X[place] for place in places.tolist()]
-    if not isinstance(X, np.ndarray) and hasattr(X, "take") and not hasattr(X, "iloc"):
-        return X.take(places)  # of pyarrow
+    if not isinstance(places, slice):
+        if isinstance(X, list | tuple):
+            return [X[place] for place in places.tolist()]
+        if not isinstance(X, np.ndarray) and hasattr(X, "take") and not hasattr(X, "iloc"):
+            return X.take(places)  # of pyarrow
     by_place = getattr(X, "iloc", X)  # of pandas
     return by_place[places]
 
