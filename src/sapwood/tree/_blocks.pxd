@@ -6,11 +6,6 @@ The loops are spelt out, as compilers then turn four lines into one instruction.
 
 cdef extern from *:
     """
-    #if defined(__GNUC__) && !defined(__clang__)
-    #define SAPWOOD_UNROLLED _Pragma("GCC unroll 4")
-    #else
-    #define SAPWOOD_UNROLLED
-    #endif
     #define SAPWOOD_ZERO(n) double n##0 = 0.0, n##1 = 0.0, n##2 = 0.0, n##3 = 0.0;
     #define SAPWOOD_SUM(n, four, by) { n##0 += (four)[0] * by; n##1 += (four)[1] * by;            \
                                        n##2 += (four)[2] * by; n##3 += (four)[3] * by; }
@@ -37,7 +32,6 @@ cdef extern from *:
         Py_ssize_t i, j = terms < 8 ? 4 : terms % 8 ? 12 : 8;                                     \
         SAPWOOD_ZERO(a) SAPWOOD_ZERO(b) SAPWOOD_ZERO(c) SAPWOOD_ZERO(d)                           \
         if (j == 12)                                                                              \
-            SAPWOOD_UNROLLED                                                                      \
             for (i = 0; i < terms; i++, columns += terms, block += 4) {                           \
                 SAPWOOD_SUM(a, block, z[i])                                                       \
                 SAPWOOD_SUM(b, columns, z[i])                                                     \
@@ -86,7 +80,6 @@ cdef extern from *:
     {                                                                                             \
         double along;                                                                             \
         Py_ssize_t i;                                                                             \
-        SAPWOOD_UNROLLED                                                                          \
         for (i = 0; i < terms; i++, block += 4) {                                                 \
             along = v[i];                                                                         \
             block[0] += along * a;                                                                \
