@@ -7,12 +7,12 @@ the machine sets for the tree's own loop.
 
 from libc.string cimport memset
 
+from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._model cimport (
     SAMPLE,
     YOUNG,
-    direction,
+    direct_models,
     move_coefficients,
-    predict_models,
     shrink_covariance,
     standardise,
 )
@@ -24,7 +24,7 @@ from sapwood.tree._records cimport (
     scales_at,
     terms_of,
 )
-from sapwood.tree._walk cimport walk_ahead
+from sapwood.tree._topology cimport walk_ahead
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_of
 
 cdef enum:
@@ -40,23 +40,24 @@ def route(const unsigned char[::1] nodes, const double[:, ::1] X, Py_ssize_t[::1
     with nogil:
         while row < rows:
             row += walk_ahead(
-                <const NodeRecord*>&nodes[0], &X[row, 0], X.shape[1], rows - row, &leaves[row]
+                <const NodeRecord*>&nodes[0], &X[row, 0], X.shape[1], rows - row, False,
+                &leaves[row],
             )
 
 
 cdef inline double model_update(
-    double* page, const double* row, Py_ssize_t features, double y, long learned, double* z
+    double* page, const ColumnFacts* facts, const double* row, Py_ssize_t features, double y,
+    long learned, double* z,
 ) noexcept nogil:
     cdef double[MOST_TERMS] v
     cdef double[RATES] errors
     cdef Py_ssize_t terms = terms_of(features), rate
     cdef double* covariance = page + covariance_at(features)
     cdef double unusual
-    standardise(page + centres_at(features), page + scales_at(features), row, features, z)
-    predict_models(page, z, terms, errors)
+    standardise(page + centres_at(features), page + scales_at(features), facts, row, features, z)
+    unusual = direct_models(page, covariance, z, terms, errors, v)
     for rate in range(RATES):
         errors[rate] = y - errors[rate]
-    unusual = direction(covariance, z, terms, v)
     if unusual > 0.0:
         move_coefficients(
             page, v, terms, 1.0 / unusual, unusual / (1.0 + unusual), errors, LEAST, 1.0
@@ -82,6 +83,7 @@ cdef inline void slots_update(
 def update(
     double[:, ::1] models,
     double[:, ::1] watches,
+    const unsigned char[::1] facts,
     const double[:, ::1] X,
     const double[::1] y,
     const Py_ssize_t[::1] leaves,
@@ -97,7 +99,8 @@ def update(
     with nogil:
         for row in range(X.shape[0]):
             residual = model_update(
-                &models[leaves[row], 0], &X[row, 0], features, y[row], <long>learned[row], z
+                &models[leaves[row], 0], <const ColumnFacts*>&facts[0], &X[row, 0], features,
+                y[row], <long>learned[row], z,
             )
             if with_slots:
                 slots_update(

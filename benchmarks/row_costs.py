@@ -46,6 +46,14 @@ FIRST_FLOOR = "its floor"
 FROM_DICTS = "predict_one and learn_one, from dicts"
 OBSERVERS = "ten observers alone, QuantizerObserver.update_many"
 OTHER = (FLOOR, FIRST, FIRST_FLOOR, FROM_DICTS, OBSERVERS)
+# What a tree does not do with these parameters; one leaf has no splits, and fits into the caches.
+WITHOUT: dict[str, dict[str, Any]] = {
+    "all of the tree": {},
+    "without error correction": {"track": None},
+    "without linear models": {"leaf": "mean"},
+    "one leaf": {"grace_period": 1e9},
+    "one leaf, without error correction": {"grace_period": 1e9, "track": None},
+}
 # As in setup.py, so that the same loops become the same code.
 COMPILE = ["-O3", "-ffp-contract=off", "-fno-tree-loop-vectorize"]
 
@@ -91,6 +99,11 @@ def run(quick: bool = False) -> Answer:
             ],
         ),
         Table("Other costs", ("what", "ns"), [(name, found[name]) for name in OTHER]),
+        Table(
+            f"The first {ROWS:,} rows, predicted and learned by trees that do less",
+            ("tree", "one batch, ns", "single rows, ns", "of these predict_one"),
+            _by_parameters(quick),
+        ),
     ]
     return Answer(
         tables, Table("", Record._fields, [Record(*each) for each in found.items()]), bounds
@@ -132,6 +145,33 @@ def measure(quick: bool = False) -> dict[str, float]:
         FROM_DICTS: _from_dicts(grown, later, repeats),
         OBSERVERS: _observers(later, repeats),
     }
+
+
+def _by_parameters(quick: bool) -> list[tuple[str, float, float, float]]:
+    """Return what a row costs trees with other parameters, in nanoseconds, taking turns."""
+    x, y = friedman(np.random.default_rng(1), ROWS)
+    rows = [dict(enumerate(values)) for values in x[:DICT_ROWS].tolist()]
+    targets = y[:DICT_ROWS].tolist()
+
+    def at_once(tree: HoeffdingTreeRegressor) -> float:
+        return nanoseconds(partial(tree.predict_learn_many, x, y)) / ROWS
+
+    def one_by_one(tree: HoeffdingTreeRegressor, predicting: bool) -> float:
+        def follow() -> None:
+            for row, target in zip(rows, targets, strict=True):
+                if predicting:
+                    tree.predict_one(row)
+                tree.learn_one(row, target)
+
+        return nanoseconds(follow) / DICT_ROWS
+
+    best = {name: [np.inf, np.inf, np.inf] for name in WITHOUT}
+    for _ in range(3 if quick else 10):
+        for name, options in WITHOUT.items():
+            fresh = [HoeffdingTreeRegressor(**options) for _ in range(3)]
+            own = at_once(fresh[0]), one_by_one(fresh[1], True), one_by_one(fresh[2], False)
+            best[name] = [min(pair) for pair in zip(best[name], own, strict=True)]
+    return [(name, batch, both, both - learn) for name, (batch, both, learn) in best.items()]
 
 
 def _follow(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray) -> Way:
@@ -181,9 +221,12 @@ def _floor(
     Each time on new ones, as those of a tree are when it is measured.
     """
     kernel: Any = tree._kernel
+    facts = kernel.columns.fact_table.view(np.uint8)
 
     def loop(models: FloatArray, watches: FloatArray) -> None:
-        bare.update(models, watches, way.x, way.y, way.leaves, way.rows, kernel.slots, with_slots)
+        bare.update(
+            models, watches, facts, way.x, way.y, way.leaves, way.rows, kernel.slots, with_slots
+        )
 
     best = min(
         nanoseconds(partial(loop, np.array(kernel.model_pages), np.array(kernel.watch_pages)))

@@ -249,6 +249,8 @@ class RowLearning(RowMethods):
                 continue
             part, register = span, partial(self._registration, rows, names)
             matrix = rows.matrix
+            if rows.adds_nothing(names) and (rows.is_complete or not self._features.flagging):
+                register = None
             if done > span.start:
                 part, matrix, register = slice(done, span.stop), matrix[done - span.start :], None
             elif is_turn and predictions is not None:

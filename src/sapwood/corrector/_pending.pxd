@@ -30,6 +30,7 @@ nothing are theirs, and once there is such a label, all further ones, until thei
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy
 
 cimport cython
 
@@ -144,7 +145,7 @@ cdef inline uint64_t value_key(double value, Py_ssize_t feature) noexcept nogil:
     if value != value:
         return 0
     value += 0.0  # 0 for -0
-    bits = (<uint64_t*>&value)[0]
+    memcpy(&bits, &value, sizeof(bits))
     # Whole numbers have nothing in their lower bits; each feature has an odd factor of its own.
     return (bits ^ (bits >> 32)) * (
         (<uint64_t>(feature + 1) * <uint64_t>0x9E3779B97F4A7C15 ^ <uint64_t>0xD6E8FEB86659FD93) | 1

@@ -34,7 +34,8 @@ cdef extern from *:
         double *products, double *joint, const double *d, double target, double decay,
         double weight)
     {
-        const __m256d own = _mm256_loadu_pd(d), keep = _mm256_set1_pd(decay);
+        /* One by one: they were written just now, and one by one. */
+        const __m256d own = _mm256_setr_pd(d[0], d[1], d[2], d[3]), keep = _mm256_set1_pd(decay);
         const __m256d weighted = _mm256_mul_pd(_mm256_set1_pd(weight), own);
         /* The places of a triangle in their order: 00 10 11 20, 21 22 30 31, 32 33. */
         __m256d first = _mm256_mul_pd(

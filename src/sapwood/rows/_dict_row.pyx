@@ -315,14 +315,10 @@ cdef class RowReader:
     cdef int count_gaps(self) except -1:
         """Count the values of the row that was learned, if columns get flags."""
         cdef Py_ssize_t column
-        cdef int missing = 0
         if not self.flagging:
             return 0
-        if not self.features.any_gaps:
-            for column in range(self.width):
-                missing += self.values[column] != self.values[column]
-            if missing == 0:
-                return 0
+        if not self.features.any_gaps and all_finite(self.values, self.width):
+            return 0
         for column in range(self.width):
             if self.kinds[column] == NUMBER:
                 self.features.count_gap(column, self.values[column] != self.values[column])
@@ -345,25 +341,30 @@ cdef class RowReader:
         """
         cdef PyObject *key
         cdef PyObject *value
-        cdef Py_ssize_t place = 0, count = 0
+        cdef Py_ssize_t place = 0, count = 0, named = 0
         cdef int column
         cdef double number
+        # Nothing below moves these arrays, which compilers cannot know.
+        cdef Py_ssize_t room = self.room
+        cdef const Place* places = self.places
+        cdef const Py_ssize_t* kinds = self.kinds
+        cdef double* values = self.values
         while PyDict_Next(items, &place, &key, &value):
-            if count < self.room and self.places[count].key == key:
-                column = self.places[count].column
+            if count < room and places[count].key == key:
+                column = places[count].column
             else:
                 column = self.find(key, count)
             count += 1
-            self.named += column >= 0
             if column < 0:
                 if learn or column == ODD:
                     return False
                 continue
-            if PyFloat_CheckExact(value) and self.kinds[column] == NUMBER:
+            named += 1
+            if PyFloat_CheckExact(value) and kinds[column] == NUMBER:
                 number = PyFloat_AS_DOUBLE(value)
                 if fabs(number) > DBL_MAX:
                     return False
-                self.values[column] = number
+                values[column] = number
             elif is_scalar(value):
                 if self.holding == self.room:
                     return False
@@ -373,6 +374,7 @@ cdef class RowReader:
                 self.holding += 1
             elif not self.put(column, value, learn):
                 return False
+        self.named = named
         return True
 
     cdef int find(self, PyObject* key, Py_ssize_t count) noexcept:
@@ -512,7 +514,7 @@ cdef bint copy_finite(const double* values, double* copy, Py_ssize_t count) noex
 
 
 def finite_copy(const double[:, ::1] X):
-    """Return a copy of X, and where its first value is that is not finite and not NaN, or None.
+    """Return a copy of X, whether all its values are finite, and where the first infinite one is.
 
     What is found good is what is in the copy, whatever other threads write to X meanwhile.
 
@@ -520,7 +522,9 @@ def finite_copy(const double[:, ::1] X):
     --------
     >>> finite_copy(np.array([[1.0, np.nan], [-np.inf, 0.0]]))
     (array([[  1.,  nan],
-           [-inf,   0.]]), (1, 0))
+           [-inf,   0.]]), False, (1, 0))
+    >>> finite_copy(np.array([[1.0, np.nan]]))[1:], finite_copy(np.array([[1.0]]))[1:]
+    ((False, None), (True, None))
     """
     copied = np.empty((X.shape[0], X.shape[1]))
     cdef double[:, ::1] copy = copied
@@ -531,7 +535,7 @@ def finite_copy(const double[:, ::1] X):
     elif count > 0:
         with nogil:
             is_good = copy_finite(&X[0, 0], &copy[0, 0], count)
-    return copied, None if is_good else find_infinite(copy)
+    return copied, is_good, None if is_good else find_infinite(copy)
 
 
 def has_no_gap(const double[:, ::1] X):

@@ -48,6 +48,9 @@ class EncodedRows:
         one, the first of the part would be predicted before that, and learned after it. Each part
         is to be committed before the next is requested.
         """
+        if not self._columns:
+            yield slice(0, None), False, self
+            return
         starts = self.starts(limited)
         turns = {row for column in self._columns for row in column.turns}
         if starts == [0] and not turns:
@@ -71,6 +74,8 @@ class EncodedRows:
         That is a new feature, its first value, or a turn of a category; and where memory is limited
         every new label, as what names occupy decides on splits.
         """
+        if not self._columns:
+            return [0]
         rows = {0}
         for column in self._columns:
             rows |= {column.first_row, column.value_row}
@@ -150,6 +155,10 @@ class EncodedRows:
     def targets(self) -> tuple[Label, ...]:
         """The names of several targets that were known when the rows were read."""
         return self._before.targets
+
+    def adds_nothing(self, targets: tuple[Label, ...]) -> bool:
+        """Whether the rows bring no feature, category or target that is new."""
+        return not self._columns and self.is_current() and targets == self._before.targets
 
     def is_current(self) -> bool:
         """Whether nothing was learned of the features since X was read."""

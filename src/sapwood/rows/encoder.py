@@ -54,6 +54,8 @@ Convert = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they th
 def read(features: Features, X: Any, learn: bool) -> EncodedRows:
     """Read rows, given as an array, a mapping of columns, a list of dicts or a data frame."""
     schema = None if isinstance(X, EncodedColumns) else features.encoding
+    if type(X) is np.ndarray and schema is None:
+        return _read_array(features, X, learn)
     if is_empty_list(X):
         X = {}
     if is_rows(X):
@@ -163,8 +165,9 @@ def _read_columns(
     matrix = _in_place([contents[place][0] for place in sorted(contents)], rows, width)
     if matrix is not None and not any(_is_category(column) for column, _ in columns.values()):
         in_order = [columns[place][0] for place in range(width)]
-        matrix = _finite(matrix, [column.name for column in in_order], owned=False)
-        return _read_numbers(features, before, in_order, matrix, learn)
+        names = [column.name for column in in_order]
+        matrix, is_complete = _finite(matrix, names, owned=False)
+        return _read_numbers(features, before, in_order, matrix, learn, is_complete=is_complete)
     numbers: dict[int, FloatArray] = {}
     rejected: tuple[int, str] | None = None
     for place, (column, _) in columns.items():
@@ -183,7 +186,7 @@ def _read_columns(
         *before.names,
         *(column.name for column in in_order if column.name not in before.index),
     ]
-    matrix = _finite(_side_by_side(numbers, rows, width), names, owned=True)
+    matrix, _ = _finite(_side_by_side(numbers, rows, width), names, owned=True)
     return EncodedRows(features, before, matrix, in_order)
 
 
@@ -289,7 +292,7 @@ def _read_array(features: Features, X: Any, learn: bool) -> EncodedRows:
     """Read rows without names: the columns are the features in their order."""
     before = features.known
     names = before.given
-    has_categories = CATEGORY in features.kinds or IDENTIFIER in features.kinds
+    has_categories = CATEGORY in before.kinds or IDENTIFIER in before.kinds
     array = _as_array(X, has_categories or bool(features.categorical))
     if array.ndim != 2:
         raise ValueError(f"X has shape {array.shape}: (rows, features) is expected")
@@ -310,9 +313,11 @@ def _read_array(features: Features, X: Any, learn: bool) -> EncodedRows:
     if array.dtype.kind == "O" or any(map(_is_category, columns)) or before.flags:
         return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
     matrix = np.ascontiguousarray(as_doubles(array))
-    owned = not (isinstance(X, np.ndarray) and np.may_share_memory(matrix, X))
-    matrix = _finite(matrix, names, owned=owned and isinstance(X, list | tuple | np.ndarray))
-    return _read_numbers(features, before, columns, matrix, learn)
+    owned = matrix is not X and isinstance(X, list | tuple | np.ndarray)
+    if owned and isinstance(X, np.ndarray):
+        owned = not np.may_share_memory(matrix, X)
+    matrix, is_complete = _finite(matrix, names, owned=owned)
+    return _read_numbers(features, before, columns, matrix, learn, is_complete=is_complete)
 
 
 def _read_numbers(
@@ -321,8 +326,10 @@ def _read_numbers(
     columns: Sequence[Column],
     matrix: FloatArray,
     learn: bool,
+    *,
+    is_complete: bool,
 ) -> EncodedRows:
-    """Read a matrix of finite doubles and NaN: no column is a category.
+    """Read a matrix of finite doubles and, unless it is complete, NaN: no column is a category.
 
     Without columns, all features are known to be numbers.
     """
@@ -335,28 +342,32 @@ def _read_numbers(
             columns[place].kind = NUMBER
             is_first = not np.isnan(matrix[0, place])  # mostly, so the others are not looked at
             columns[place].value_row = 0 if is_first else int(np.argmin(np.isnan(matrix[:, place])))
-    return EncodedRows(features, before, matrix, columns if learn and len(matrix) else ())
+    rows = EncodedRows(features, before, matrix, columns if learn and len(matrix) else ())
+    rows.is_complete = is_complete
+    return rows
 
 
 def _is_category(column: Column) -> bool:
     return column.kind in (CATEGORY, IDENTIFIER)
 
 
-def _finite(matrix: FloatArray, names: Sequence[Label], owned: bool) -> FloatArray:
-    """Return a matrix that no other code can write to, if none of its values is infinite.
+def _finite(matrix: FloatArray, names: Sequence[Label], owned: bool) -> tuple[FloatArray, bool]:
+    """Return a matrix that no other code can write to, and whether it is known to have no NaN.
 
     - `owned`: whether it is no caller's memory. That of a caller is copied before it is looked at,
       as another thread may write to it at any time.
+    - Raises ValueError if one of its values is infinite.
     """
+    is_complete = False
     if owned:
         bad = first_infinite(matrix)
     else:
-        matrix, bad = finite_copy(matrix)
+        matrix, is_complete, bad = finite_copy(matrix)
     if bad is not None:
         row, place = bad
         rule = validation.FEATURE_FINITE
         raise ValueError(validation.feature_sentence(names[place], matrix[bad], row, rule))
-    return matrix
+    return matrix, is_complete
 
 
 def _check_text(name: Label) -> None:

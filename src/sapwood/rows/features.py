@@ -225,7 +225,8 @@ class Features(FeatureTable):
     @property
     def all_numbers(self) -> bool:
         """Whether there are features, and all are known to be numbers."""
-        return bool(self.kinds) and self.kinds.count(NUMBER) == len(self.kinds)
+        kinds = self.known.kinds
+        return bool(kinds) and kinds.count(NUMBER) == len(kinds)
 
     @property
     def nbytes(self) -> int:

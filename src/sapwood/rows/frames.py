@@ -241,7 +241,7 @@ def like(X: Any, predictions: FloatArray) -> Any:
       series of that name, for a table, record batch or stream of pyarrow an array; for all else the
       predictions as they are.
     """
-    if isinstance(X, np.ndarray | Mapping | list | tuple):
+    if type(X) is np.ndarray or isinstance(X, np.ndarray | Mapping | list | tuple):
         return predictions
     if _is_of("pandas", X, "DataFrame"):
         series = sys.modules["pandas"].Series

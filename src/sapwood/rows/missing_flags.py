@@ -101,7 +101,7 @@ def completed(features: Features, plan: EncodedRows, learn: bool) -> EncodedRows
         plan.fill(list(flags), np.isnan(plan.matrix[:, list(flags.values())]))
     if not learn or not len(plan.matrix):
         return plan
-    plan.is_complete = not features.any_gaps and has_no_gap(plan.matrix)
+    plan.is_complete = not features.any_gaps and (plan.is_complete or has_no_gap(plan.matrix))
     if plan.is_complete:
         return plan
     due = _due(features, plan)

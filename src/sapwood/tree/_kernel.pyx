@@ -230,7 +230,7 @@ cdef class TreeKernel(PredictingTree):
                             known = row + walk_ahead(
                                 self.topology.nodes, taken, self.features,
                                 1 if self.column.has_encoded or self.units.hiding else rows - row,
-                                leaves,
+                                self.column.has_categories, leaves,
                             )
                         leaf = leaves[row - start]
                         if fetching and row + 1 < known:

@@ -4,11 +4,12 @@ from sapwood.corrector._weighted_sums cimport add_products_of_four, add_products
 from sapwood.tree._blocks cimport (
     move_block, plain_step, predict_and_direct, shrink_block,
 )
+from sapwood.tree._records cimport EXPERTS
 from sapwood.tree._targets cimport learn_several
 from sapwood.tree._update cimport learn_targets
 from sapwood.tree._vectors cimport (
-    find_slots_of_numbers, find_slots_plainly, mix_plainly, mix_within, standardise_plainly,
-    standardise_values,
+    find_powers, find_powers_plainly, find_slots_of_numbers, find_slots_plainly, mix_plainly,
+    mix_within, standardise_plainly, standardise_values,
 )
 
 
@@ -62,20 +63,32 @@ def step_of_models(
 
 
 def steps_of_row(
-    const double[:, ::1] columns not None, double[::1] z not None, double[::1] experts not None,
-    const double[::1] errors not None, bint averaging, bint plain,
+    const double[:, ::1] columns not None, const double[:, ::1] ranges not None,
+    double[::1] z not None, double[::1] experts not None, const double[::1] errors not None,
+    bint averaging, bint plain,
 ):
-    """Standardise the first row of columns by the next two, and mix experts, in place; the mean."""
+    """Standardise the first row of columns by the next two, and mix experts, in place.
+
+    Return the mean of the experts, and whether a value of the row is beyond its range.
+    """
     cdef Py_ssize_t features = columns.shape[1]
+    cdef double powers[EXPERTS]
+    cdef bint is_beyond
+    if ranges.shape[0] != features or ranges.shape[1] != 2:
+        raise ValueError("there are two doubles for each feature")
     if plain:
-        standardise_plainly(
-            &columns[1, 0], &columns[2, 0], &columns[0, 0], features, 1e4, 100.0, &z[0]
+        is_beyond = standardise_plainly(
+            &columns[1, 0], &columns[2, 0], &columns[0, 0], &ranges[0, 0], 2, features, 1e4, 100.0,
+            &z[0],
         )
-        return mix_plainly(&experts[0], &errors[0], averaging, -3.0, 3.0)
-    standardise_values(
-        &columns[1, 0], &columns[2, 0], &columns[0, 0], features, 1e4, 100.0, &z[0]
+        find_powers_plainly(&errors[0], averaging, powers)
+        return mix_plainly(&experts[0], powers, averaging, -3.0, 3.0), is_beyond
+    is_beyond = standardise_values(
+        &columns[1, 0], &columns[2, 0], &columns[0, 0], &ranges[0, 0], 2, features, 1e4, 100.0,
+        &z[0],
     )
-    return mix_within(&experts[0], &errors[0], averaging, -3.0, 3.0)
+    find_powers(&errors[0], averaging, powers)
+    return mix_within(&experts[0], powers, averaging, -3.0, 3.0), is_beyond
 
 
 def slots_of_row(

@@ -42,12 +42,14 @@ cdef inline bint standardise(
     """
     cdef Py_ssize_t feature
     cdef double distance, end
-    cdef bint is_beyond = False
     z[0] = 1.0
-    standardise_values(centres, scales, values, features, Z_CREDIBLE, Z_REACH, z + 1)
+    if not standardise_values(
+        centres, scales, values, &facts.low, sizeof(ColumnFacts) // sizeof(double), features,
+        Z_CREDIBLE, Z_REACH, z + 1,
+    ):
+        return False
     for feature in range(features):
         if values[feature] < facts[feature].low or values[feature] > facts[feature].high:
-            is_beyond = True
             end = facts[feature].high
             if values[feature] < facts[feature].low:
                 end = facts[feature].low
@@ -57,7 +59,7 @@ cdef inline bint standardise(
                 distance = (end - centres[feature]) * scales[feature]
                 distance = distance if distance < <double>Z_REACH else <double>Z_REACH
                 z[feature + 1] = distance if distance > -<double>Z_REACH else -<double>Z_REACH
-    return is_beyond
+    return True
 
 
 cdef inline double direct_models(

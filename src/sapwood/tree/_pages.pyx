@@ -2,12 +2,17 @@
 
 import numpy as np
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
+from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy
+
+cdef enum:
+    LINE = 64  # bytes of a cache line, at whose beginning each page starts
 
 
 cdef void give_back(double* page) noexcept nogil:
     """Free a page that `fresh` has made, or NULL."""
-    PyMem_RawFree(page)
+    if page != NULL:
+        PyMem_RawFree((<void**>page - 1)[0])
 
 
 cdef class Pages:
@@ -28,7 +33,7 @@ cdef class Pages:
     def __dealloc__(self):
         cdef Py_ssize_t leaf
         for leaf in range(self.room):
-            PyMem_RawFree(self.at[leaf])
+            give_back(self.at[leaf])
         PyMem_RawFree(self.at)
 
     cdef int reserve(self, Py_ssize_t room) except -1:
@@ -46,12 +51,21 @@ cdef class Pages:
         return 0
 
     cdef double* fresh(self) noexcept nogil:
-        """A page of zeros that belongs to no leaf yet; NULL if memory does not suffice."""
-        return <double*>PyMem_RawCalloc(max(self.doubles, 1), sizeof(double))
+        """A page of zeros that belongs to no leaf yet; NULL if memory does not suffice.
+
+        Where the memory begins is stored just before the page.
+        """
+        cdef void* memory = PyMem_RawCalloc(1, LINE + self.doubles * sizeof(double))
+        cdef void** page
+        if memory == NULL:
+            return NULL
+        page = <void**>((<uintptr_t>memory + LINE) // LINE * LINE)
+        (page - 1)[0] = memory
+        return <double*>page
 
     cdef void put(self, Py_ssize_t leaf, double* page) noexcept nogil:
         """Give a leaf another page, or none; the one that it had is freed."""
-        PyMem_RawFree(self.at[leaf])
+        give_back(self.at[leaf])
         self.at[leaf] = page
 
     cdef void move(self, Py_ssize_t leaf, Py_ssize_t place) noexcept nogil:

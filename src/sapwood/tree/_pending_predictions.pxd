@@ -147,11 +147,20 @@ cdef inline const PendingPrediction* take_pending(
     return NULL
 
 
-cdef inline const CorrectedPrediction* set_issued_experts(
+cdef inline const CorrectedPrediction* scored_prediction(
+    const PendingPrediction* pending, bint at_once, const TargetPrediction* prediction
+) noexcept nogil:
+    """The issued prediction of a row, which its label scores; NULL if there is none."""
+    if pending != NULL and pending.corrected.known > 0.0:
+        return &pending.corrected
+    return &prediction.corrected if at_once else NULL
+
+
+cdef inline void set_issued_experts(
     const TargetPart* part, const PendingPrediction* pending, bint at_once,
     TargetPrediction* prediction,
 ) noexcept nogil:
-    """Set the issued predictions of experts; return the issued prediction, NULL if there is none.
+    """Set the issued predictions of experts.
 
     Without an issued prediction, current predictions are used. Fast-forgetting experts do not
     extrapolate well to rows that are far ahead, so their predictions are moved three quarters of
@@ -163,13 +172,12 @@ cdef inline const CorrectedPrediction* set_issued_experts(
         shift = pending.origin - part.origin
         for expert in range(EXPERTS):
             prediction.issued_experts[expert] = pending.experts[expert] + shift
-        return &pending.corrected
+        return
     for expert in range(EXPERTS):
         prediction.issued_experts[expert] = prediction.experts[expert]
     if at_once:
-        return &prediction.corrected
+        return
     for expert in range(FAST, EXPERTS):
         prediction.issued_experts[expert] = (
             0.25 * prediction.experts[expert] + 0.75 * prediction.experts[1]
         )
-    return NULL

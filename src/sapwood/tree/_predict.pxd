@@ -1,6 +1,7 @@
 """A row is predicted, whose leaf is known."""
 
-from sapwood.tree._prediction cimport correct, mix_experts, predict_experts
+from sapwood.tree._prediction cimport correct, mix_weighed, predict_experts, weigh_experts
+from sapwood.tree._records cimport EXPERTS
 from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._target_records cimport TargetPrediction
 
@@ -16,9 +17,11 @@ cdef inline void predict_row(
     TargetPrediction* predictions,
 ) noexcept nogil:
     """Predict a row whose leaf is known; predictions are where `predictions_in` says."""
+    cdef double powers[EXPERTS]
     if tables.targets == 1:
+        weigh_experts(tables, 1, leaf, 0, powers)
         predict_experts(tables, 1, leaf, row, work, predictions, False)
-        mix_experts(tables, 1, leaf, 0, predictions)
+        mix_weighed(tables, 1, leaf, 0, powers, predictions)
         correct(tables, 1, 0, predictions)
     else:
         predict_several(tables, leaf, row, work, predictions)

@@ -1,5 +1,7 @@
 """A row of several targets is predicted: _prediction.pxd, for a variable number of them."""
 
+from sapwood.tree._prediction cimport mix_experts
+
 
 cdef void predict_several(
     TreeTables tables, Py_ssize_t leaf, const double* row, double* work,

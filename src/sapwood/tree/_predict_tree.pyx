@@ -364,7 +364,8 @@ cdef class PredictingTree(TreeTables):
                     start = row
                     known = row + walk_ahead(
                         self.topology.nodes, taken, self.features,
-                        1 if self.column.has_encoded or self.units.hiding else rows - row, leaves,
+                        1 if self.column.has_encoded or self.units.hiding else rows - row,
+                        self.column.has_categories, leaves,
                     )
                 leaf = leaves[row - start]
                 predict_row(self, leaf, taken, scratch, found)

@@ -23,7 +23,7 @@ from sapwood.tree._target_records cimport (
     TargetNode, TargetPrediction, coefficients_of, model_of, predictions_at, terms_doubles,
 )
 from sapwood.tree._units cimport BEYOND, CALM, is_beyond
-from sapwood.tree._vectors cimport mix_within
+from sapwood.tree._vectors cimport find_powers, mix_within
 
 
 cdef inline TargetPart* part_of(
@@ -170,9 +170,20 @@ cdef inline void hold_experts(
         experts[expert] = value if value < limits[1] else limits[1]
 
 
-cdef inline void mix_experts(
+cdef inline void weigh_experts(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double* powers
+) noexcept nogil:
+    """Set by how much each expert counts in `mix_weighed`, which depends on earlier rows alone."""
+    cdef TargetPart* part = part_of(tables, targets, leaf, target)
+    if tables.linear:
+        find_powers(
+            &part.issued_errors[0] if tables.tracking else &part.errors[0], tables.averaging, powers
+        )
+
+
+cdef inline void mix_weighed(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target,
-    TargetPrediction* prediction,
+    const double* powers, TargetPrediction* prediction,
 ) noexcept nogil:
     """Predict a target, from what its experts do; 0 before its first y."""
     cdef const TargetPart* part = part_of(tables, targets, leaf, target)
@@ -181,10 +192,19 @@ cdef inline void mix_experts(
     if tables.linear and rows_of(tables, targets, target) > 0.0:
         find_limits(tables, targets, leaf, target, limits)
         prediction.tree = part.origin + mix_within(
-            prediction.experts, &part.issued_errors[0] if tables.tracking else &part.errors[0],
-            tables.averaging, limits[0], limits[1],
+            prediction.experts, powers, tables.averaging, limits[0], limits[1]
         )
     prediction.corrected.prediction = prediction.issued = prediction.tree
+
+
+cdef inline void mix_experts(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target,
+    TargetPrediction* prediction,
+) noexcept nogil:
+    """Weigh and mix the experts of a target."""
+    cdef double powers[EXPERTS]
+    weigh_experts(tables, targets, leaf, target, powers)
+    mix_weighed(tables, targets, leaf, target, powers, prediction)
 
 
 cdef inline void correct(

@@ -134,7 +134,7 @@ cdef struct MemoryRules:
 
 
 cdef inline Py_ssize_t terms_of(Py_ssize_t features) noexcept nogil:
-    return (features + BLOCK) // BLOCK * BLOCK
+    return (features + BLOCK) & -<Py_ssize_t>BLOCK
 
 
 cdef inline Py_ssize_t centres_at(Py_ssize_t features) noexcept nogil:

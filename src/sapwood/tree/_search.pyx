@@ -78,8 +78,13 @@ cdef double search_number(
     Cut* cuts,
 ) noexcept nogil:
     """As `cut_number`, compiled for one target and for any number of them."""
+    cdef TargetSums one
+    cdef double present
     if targets == 1:
-        return cut_number(slots, 1, sums, min_share, lines, cuts)
+        one = sums[0]  # a copy that compilers keep in registers
+        present = cut_number(slots, 1, &one, min_share, lines, cuts)
+        sums[0] = one
+        return present
     return cut_number(slots, targets, sums, min_share, lines, cuts)
 
 

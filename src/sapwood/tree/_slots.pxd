@@ -23,13 +23,14 @@ cdef inline void find_slots(
     cdef Slot* slots = <Slot*>(grid + tables.features)
     cdef Slot** found = tables.column.found
     cdef Py_ssize_t feature, line, count, size = slot_doubles(targets)
-    if not tables.column.has_categories:
+    cdef bint has_categories = tables.column.has_categories
+    if not has_categories:
         find_slots_of_numbers(
             <const double*>grid, row, tables.features, tables.slots, size, <double*>slots,
             <double**>found,
         )
     for feature in range(tables.features):
-        if tables.column.has_categories:
+        if has_categories:
             count = slots_between(tables.column.slot_starts, feature)
             found[feature] = <Slot*>slot_in(
                 <const double*>(grid + feature), row[feature], count, size, <double*>slots
@@ -53,7 +54,8 @@ cdef inline void watch_row(
     cdef Slot** found = tables.column.found
     cdef double* slot
     cdef double w = added[0], target, residual
-    if tables.slots == 0:
+    cdef bint has_slots = tables.slots > 0
+    if not has_slots:
         observe_row(tables, leaf, row, added + 1, w)
     for place in range(1, size):
         added[place] *= w
@@ -67,7 +69,7 @@ cdef inline void watch_row(
             if targets > 1 and any_missing:
                 place = (slot - <double*>tables.slots_of(leaf, feature)) // size
                 add_gaps(tables.gaps_of(leaf, feature) + targets * place, y, w, targets)
-        elif tables.slots:
+        elif has_slots:
             keep_row(tables, targets, leaf, feature, row[feature], y, added)
 
 

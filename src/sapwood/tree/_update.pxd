@@ -27,10 +27,12 @@ from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, move_coefficients, shrink_covariance,
 )
 from sapwood.tree._prediction cimport (
-    correct, first_of, highest_of, hold_experts, lowest_of, mix_experts, part_of, predict_experts,
-    rows_of,
+    correct, first_of, highest_of, hold_experts, lowest_of, mix_weighed, part_of, predict_experts,
+    rows_of, weigh_experts,
 )
-from sapwood.tree._pending_predictions cimport take_pending, set_issued_experts
+from sapwood.tree._pending_predictions cimport (
+    scored_prediction, set_issued_experts, take_pending,
+)
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, RATES, LeafRecord, TargetPart, PendingPrediction, covariance_at, terms_of,
 )
@@ -58,18 +60,24 @@ cdef inline void learn_targets(
     cdef LeafRecord* record = tables.leaves + leaf
     cdef const PendingPrediction* issued
     cdef double sums[3]
+    cdef double powers[EXPERTS]
     # The weight, then y and residual of each target.
     cdef double* added = &sums[0] if targets == 1 else room
     cdef Py_ssize_t target
     cdef bint any_missing = False, is_unusual = False, has_large_error = False
-    cdef bint is_sampled, is_beyond
+    cdef bint is_sampled, is_beyond, is_followed
+    cdef double known = tables.stream.rows, only_y
+    if targets == 1:  # early, so that its divisions overlap with what follows
+        weigh_experts(tables, targets, leaf, 0, powers)
     if record.watching:
         find_slots(tables, targets, leaf, row)
     is_beyond = predict_experts(
         tables, targets, leaf, row, tables.column.scratch, predictions, True
     )
     for target in range(targets):
-        mix_experts(tables, targets, leaf, target, predictions + target)
+        if targets > 1:
+            weigh_experts(tables, targets, leaf, target, powers)
+        mix_weighed(tables, targets, leaf, target, powers, predictions + target)
         if at_once or targets > 1:
             correct(tables, targets, target, predictions + target)
     issued = take_pending(tables, targets, leaf, raw, key, at_once, predictions)
@@ -83,6 +91,9 @@ cdef inline void learn_targets(
             tables, targets, leaf, target, y[target], w, at_once,
             NULL if issued == NULL else issued + target, predictions + target, &has_large_error,
         )
+    only_y, is_followed = added[1], tables.tracking and targets == 1 and known > 0.0
+    if is_followed and tables.units.alert:
+        is_followed = tables.column.units[0].state == CALM
     is_sampled = observe_columns(tables, leaf, row, added + 1, w, predictions)
     if tables.units.alert and tables.units.detection.phase == WEIGHING:
         weigh_units(tables, raw, y, predictions)
@@ -120,6 +131,11 @@ cdef inline void learn_targets(
     for target in range(targets):
         if rows_of(tables, targets, target) <= EARLY and y[target] == y[target]:
             move_origin_if_far(tables, targets, leaf, target, y[target])
+    if is_followed:  # late, as nothing else of the row waits for it
+        learn_layer(
+            tables, 0, known, only_y, w, scored_prediction(issued, at_once, predictions),
+            predictions.tree,
+        )
     if (is_sampled | is_unusual | has_large_error | tables.units.alert) and tables.units.is_on:
         watch_units(tables, raw, y, predictions, is_unusual, has_large_error, is_sampled)
         tables.units.alert = tables.units.detection.alert > 0.0
@@ -145,9 +161,8 @@ cdef inline double score_target(
             prediction.issued_experts[expert] = prediction.experts[expert]
         return y
     if tables.tracking:
-        issued = set_issued_experts(
-            part_of(tables, targets, leaf, target), pending, at_once, prediction
-        )
+        issued = scored_prediction(pending, at_once, prediction)
+        set_issued_experts(part_of(tables, targets, leaf, target), pending, at_once, prediction)
         if targets == 1 and not at_once:
             if issued != NULL and issued.known == rows:
                 prediction.corrected.prediction = issued.prediction  # as would be predicted now
@@ -165,11 +180,19 @@ cdef inline double score_target(
         y, prediction.corrected.prediction, rows, lowest_of(tables, targets, target),
         highest_of(tables, targets, target), usual,
     )
-    if tables.tracking:
-        if issued != NULL:
-            score_layer(tables.layer + target, tables.layer_rules, issued, y, w, rows)
-        update_layer(tables.layer + target, prediction.tree, y, w)
+    if tables.tracking and targets > 1:
+        learn_layer(tables, target, rows, y, w, issued, prediction.tree)
     return y
+
+
+cdef inline void learn_layer(
+    TreeTables tables, Py_ssize_t target, double known, double y, double w,
+    const CorrectedPrediction* issued, double model,
+) noexcept nogil:
+    """Let the error-correction layer of a target learn a y, when so many others are known."""
+    if issued != NULL:
+        score_layer(tables.layer + target, tables.layer_rules, issued, y, w, known)
+    update_layer(tables.layer + target, model, y, w)
 
 
 cdef inline void start_target(

@@ -1,5 +1,7 @@
 """The inner loops of a row compute the same bits on every processor."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sapwood.tree._learning import (
@@ -39,14 +41,21 @@ def test_terms_and_mixtures_have_the_same_bits(features, averaging):
     columns = rng.normal(size=(3, features)) * 10
     columns[0, 0] = np.nan
     columns[0, features // 2] = 1e9
+    ranges = np.column_stack([columns[0], columns[0]])
     errors = np.array([2.0, 0.5, 0.0, 3.0, 1e9])
     for plain in (True, False):
         z = np.zeros(features)
         experts = np.array([0.5, 7.0, -9.0, 0.25, 1.0])
-        mean = steps_of_row(columns, z, experts, errors, averaging, plain)
+        mean, is_beyond = steps_of_row(columns, ranges, z, experts, errors, averaging, plain)
+        assert not is_beyond
         assert experts.tolist() == [0.5, 3.0, -3.0, 0.25, 1.0]
         assert mean == pytest.approx(-3.0)  # the expert without errors
         found.append((z, experts, mean))
+        for place, move in itertools.product(range(features), (-1.0, 1.0)):
+            beyond = ranges.copy()
+            beyond[place] += move
+            _, is_beyond = steps_of_row(columns, beyond, z, experts, errors, averaging, plain)
+            assert is_beyond == (not np.isnan(columns[0, place]))
     for one, two in zip(*found, strict=True):
         assert np.array_equal(one, two)
     distance = (columns[0] - columns[1]) * columns[2]
