@@ -18,7 +18,6 @@ from sapwood.model import State, StoredModel
 from sapwood.row_learning import RowLearning
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.features import Features
-from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._schema_migration import SchemaMigration
 from sapwood.tree.growth import GrowthRules
 from sapwood.validation import Label
@@ -132,14 +131,6 @@ class Regressor(RowLearning, StoredModel, ForeignCalls, AnomalyScores):
     def _detached_state(self) -> State:
         state: State = self._kernel.read_locked(super()._detached_state)
         return state
-
-    def _check_slots(self, tree: TreeKernel) -> None:
-        """Raise unless the leaves of a tree that is to learn several targets watch by slots."""
-        if tree.observing.by_observers:
-            raise ValueError(
-                f"observer = {self._parameters['observer']!r}: with several targets a tree watches "
-                "its features by slots: leave it out, or give QuantizerObserver(slots=...)"
-            )
 
     def _place_of(self, target: Label) -> int:
         """Return the place of one of several targets, given its name."""

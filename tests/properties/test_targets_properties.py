@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sapwood
-from sapwood import HoeffdingTreeRegressor, QuantizerObserver
+from sapwood import HoeffdingTreeRegressor
 from target_cases import NAMES, arrays_of, columns_of, stream_of
 
 KINDS = ("plain", "gaps", "categories", "weights", "late")
@@ -190,10 +190,3 @@ def test_there_is_no_room_for_so_many_targets():
         tree.learn_many(np.zeros((2, 3)), np.zeros((2, 50)))
     assert tree.targets == tree.features == []
     tree.learn_many(np.zeros((2, 3)), np.zeros(2))
-
-
-def test_observers_other_than_slots_are_refused():
-    tree = tree_of(observer=QuantizerObserver(radius=0.1))
-    with pytest.raises(ValueError, match="with several targets a tree watches its features by"):
-        tree.learn_many(np.zeros((2, 3)), np.zeros((2, 2)))
-    assert tree.features == []

@@ -138,6 +138,7 @@ KINDS = {
     "tree of observers": lambda: learned(tree(observer=EBSTObserver())),
     "tree, limited": lambda: learned(tree(max_bytes=300_000, observer=QuantizerObserver(slots=16))),
     "tree of targets": lambda: learned(tree(), True),
+    "tree of targets by observers": lambda: learned(tree(observer=EBSTObserver()), True),
     "empty tree": tree,
     "forest": lambda: learned(forest()),
     "forest, limited": lambda: learned(forest(max_bytes=2_000_000)),

@@ -94,6 +94,8 @@ TREES = {
     "targets": partial(of_targets, observer=QuantizerObserver(slots=16)),
     "targets, numbers": partial(of_targets, categories=False),
     "targets, young": partial(of_targets, rows=20),
+    "targets, ebst": partial(of_targets, rows=300, observer=EBSTObserver()),
+    "targets, std/2": partial(of_targets, observer=QuantizerObserver("std/2")),
 }
 NUMBERS = (
     *(0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 64.0, 1e9, 1e16, 2.0**53),

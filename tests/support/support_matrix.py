@@ -319,10 +319,10 @@ does not profit from it. The reasons are the messages of errors.
 
 On the command line, `evaluate`, `train` and `compare` read several targets from files, `evaluate` and
 `train` also from topics of Kafka, with `--monitor`, `--interval`, `--delay` and `--lags`; `train` with
-`--workers`. `predict --to` is for one target. Of classes, `evaluate`, `train` and `compare` read files, with
-`--checkpoint`, `--monitor`, `--events`, `--delay` in rows, `--lags`, `--lags-of`, `--means-of`, `--by`,
-`--id`, `--time`, and `--interval` for prediction sets. `train --workers` makes one forest of the
-classifiers of all workers. `--means`, `--horizon` and `--labels` are for numbers.
+`--workers`, too. `predict --to` is for one target. Of classes, `evaluate`, `train` and `compare` read
+files, with `--checkpoint`, `--monitor`, `--events`, `--delay` in rows, `--lags`, `--lags-of`,
+`--means-of`, `--by`, `--id`, `--time`, and `--interval` for prediction sets. `train --workers` makes one
+forest of the classifiers of all workers. `--means`, `--horizon` and `--labels` are for numbers.
 
 "tree" is `HoeffdingTreeRegressor` or `HoeffdingTreeClassifier`, "forest" is `ForestRegressor` or
 `ForestClassifier`, "adaptive" is `AdaptiveTreeRegressor` or `AdaptiveTreeClassifier`.

@@ -175,8 +175,6 @@ class Ensemble(Regressor):
         return tree, record
 
     def _registration(self, plan: EncodedRows, names: tuple[Label, ...]) -> SchemaMigration | None:
-        if names:
-            self._check_slots(self._kernel.trees[0])
         known = plan.known(self._kernel.rows, names)
         gaps = self._gaps(plan, known)
         if known is self._features.known:

@@ -470,7 +470,7 @@ cdef int lay_part(
 def lay_parts(
     TreeTables tables not None, const int32_t[:, ::1] parts_at, const double[:, ::1] pages
 ):
-    """Lay the grids that no leaf had, by parts of which those of a leaf and feature are in a row."""
+    """Lay grids that leaves did not have, by parts: those of a leaf and feature are in a row."""
     cdef Py_ssize_t first = 0, last, leaf, feature, parts = parts_at.shape[0]
     while first < parts:
         last = first + 1

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sapwood.merge import _delta
 from sapwood.merge.layout import FADED, LEAF_DELTA, TARGET_DELTA
 from sapwood.tree._kernel import TreeKernel
+from sapwood.tree.tree_state import by_target, leaves_by_target
 
 __all__ = [
     "MOMENTS",
@@ -22,7 +23,6 @@ __all__ = [
     "joined_leaves",
     "joined_moments",
     "joined_slots",
-    "records_of_targets",
 ]
 
 Array = NDArray[Any]
@@ -30,14 +30,6 @@ Array = NDArray[Any]
 FADE = 0.99  # the factor of an exponentially weighted error of a leaf per row
 MEANS = ("target", "residual")
 MOMENTS = ("weight", *(f"{name}_{part}" for name in MEANS for part in ("mean", "m2")))
-
-
-def records_of_targets(leaves: Array, of_targets: Array | None) -> Array:
-    """Return the records that hold what leaves know of each target, shape (leaves, targets).
-
-    - `leaves`, `of_targets`: the records of leaves, and of several targets those of each.
-    """
-    return leaves[:, None] if of_targets is None else of_targets.reshape(len(leaves), -1)
 
 
 def joined_moments(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, Any]:
@@ -69,8 +61,8 @@ def added_to_leaves(
     """
     leaves = kernel.leaf_table[: kernel.leaf_count]
     touched = np.flatnonzero(leaves["rows"] > before["leaves"]["rows"])
-    old = records_of_targets(before["leaves"], before.get("target_leaves"))[touched]
-    new = records_of_targets(leaves, _leaves_of_targets(kernel))[touched]
+    old = by_target(before["leaves"], before.get("target_leaves"))[touched]
+    new = leaves_by_target(kernel)[touched]
     sums, of_targets = np.zeros(len(touched), LEAF_DELTA), np.zeros(new.shape, TARGET_DELTA)
     for name in MOMENTS:
         of_targets[name] = new[name]
@@ -93,13 +85,6 @@ def added_to_leaves(
         "parts_at": parts_at,
         "parts": parts,
     }
-
-
-def _leaves_of_targets(kernel: TreeKernel) -> Array | None:
-    if kernel.targets == 1:
-        return None
-    found: Array = kernel.target_records.leaves[: kernel.targets * kernel.leaf_count]
-    return found
 
 
 def joined_leaves(one: dict[str, Array], other: dict[str, Array]) -> dict[str, Array]:
@@ -149,7 +134,7 @@ def add_to_leaves(kernel: TreeKernel, arrays: dict[str, Array]) -> None:
     """Add a delta, which was checked, to the leaves of a tree that has its features."""
     sums, added = arrays["sums"], arrays["target_sums"]
     leaves, touched = kernel.leaf_table[: kernel.leaf_count], sums["leaf"]
-    table = records_of_targets(leaves, _leaves_of_targets(kernel))
+    table = leaves_by_target(kernel)
     own = table[touched]
     some = added["rows"] > 0.0
     share = np.divide(

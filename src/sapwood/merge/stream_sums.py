@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.merge.leaf_sums import joined_moments, records_of_targets
+from sapwood.merge.leaf_sums import joined_moments
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import STREAM
+from sapwood.tree.tree_state import leaves_by_target
 
 __all__ = ["add_to_streams", "records_of_streams", "stream_added"]
 
@@ -61,9 +62,7 @@ def add_to_streams(kernel: TreeKernel, arrays: dict[str, Array]) -> None:
 def _add_moments(kernel: TreeKernel, arrays: dict[str, Array]) -> None:
     """Add the moments of all leaves, which are measured from the origin of each, to those of y."""
     streams, added = kernel.target_records.streams, arrays["target_sums"]
-    leaves = kernel.leaf_table[: kernel.leaf_count]
-    of_targets = kernel.target_records.leaves[: kernel.targets * kernel.leaf_count]
-    origins = records_of_targets(leaves, of_targets)["origin"][arrays["sums"]["leaf"]]
+    origins = leaves_by_target(kernel)["origin"][arrays["sums"]["leaf"]]
     for leaf, origin in zip(added, origins, strict=True):
         own = streams["weight"], streams["mean"], streams["m2"]
         means = origin - streams["first"] + leaf["target_mean"]

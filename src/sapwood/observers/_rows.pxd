@@ -18,6 +18,10 @@ cdef inline Py_ssize_t row_width(Py_ssize_t targets) noexcept nogil:
     return CELLS + CELL * targets
 
 
+cdef inline double mean_of_cell(const double* cell) noexcept nogil:
+    return cell[PIVOT] + cell[SHIFT]
+
+
 cdef inline void row_clear(double* row, Py_ssize_t targets) noexcept nogil:
     cdef Py_ssize_t column
     for column in range(row_width(targets)):

@@ -10,7 +10,9 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport qsort
 
+from sapwood._validation cimport REACH
 from sapwood.corrector._layer cimport LayerState
+from sapwood.moments cimport CELL
 from sapwood.observers._store cimport Store
 from sapwood.tree._column_tables cimport clear_watch
 from sapwood.tree._growth cimport error_of
@@ -23,8 +25,8 @@ from sapwood.tree._leaves cimport Watchers
 from sapwood.tree._stream cimport StreamStatistics
 from sapwood.tree._tables cimport Ranked, TreeTables
 from sapwood.tree._target_records cimport (
-    TargetCost, TargetLeaf, TargetNode, TargetStream, TargetTrial, costs_of, permuted_doubles,
-    terms_doubles, work_doubles,
+    TargetCost, TargetLeaf, TargetNode, TargetStream, TargetTrial, costs_of, observer_cells,
+    permuted_doubles, terms_doubles, work_doubles,
 )
 from sapwood.tree._watch cimport Slot
 
@@ -73,10 +75,24 @@ cdef inline int64_t element_room(int64_t count) noexcept nogil:
     return count + max(<int64_t>8, count // 16)
 
 
+cdef int64_t element_bytes(TreeTables tables, Py_ssize_t targets) noexcept nogil:
+    """The bytes of an element of an observer of so many targets."""
+    return tables.memory.element_bytes + CELL * <int64_t>sizeof(double) * (
+        observer_cells(targets) - observer_cells(1)
+    )
+
+
+cdef int64_t empty_bytes(TreeTables tables, Py_ssize_t targets) noexcept nogil:
+    """The bytes of an observer that has seen nothing, in the list of a leaf."""
+    return 16 + tables.memory.empty_observer + (2 * REACH + 1) * <int64_t>sizeof(double) * (
+        observer_cells(targets) - observer_cells(1)
+    )
+
+
 cdef int64_t observer_bytes(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     """The bytes of the observers of a leaf, of new ones if it is -1; those of categories are empty.
     """
-    cdef int64_t total = tables.features * (tables.memory.empty_observer + 16), count = 0
+    cdef int64_t total = tables.features * empty_bytes(tables, tables.targets), count = 0
     cdef Py_ssize_t feature
     if tables.slots:
         return 0
@@ -84,7 +100,7 @@ cdef int64_t observer_bytes(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
         if not tables.column.is_category[feature]:
             if leaf >= 0:
                 count = (<Store>tables.stores[leaf][feature]).count
-            total += tables.memory.element_bytes * element_room(count)
+            total += element_bytes(tables, tables.targets) * element_room(count)
     return total
 
 
@@ -214,7 +230,7 @@ cdef int64_t split_bytes(TreeTables tables) noexcept nogil:
 
 cdef int64_t row_bytes(TreeTables tables) noexcept nogil:
     """The most that a row can add to the observers of its leaf."""
-    return max(<int64_t>1, 2 * tables.memory.element_bytes * tables.features)
+    return max(<int64_t>1, 2 * element_bytes(tables, tables.targets) * tables.features)
 
 
 cdef bint any_watches(TreeTables tables, bint watching) noexcept nogil:
@@ -443,7 +459,7 @@ cdef void measured(TreeTables tables, int64_t* used, int64_t* copied) noexcept n
             for feature in range(tables.features):
                 most = max(most, (<Store>tables.stores[leaf][feature]).count)
     used[0] = used_bytes(tables)
-    copied[0] = 2 * tables.memory.element_bytes * most
+    copied[0] = 2 * element_bytes(tables, tables.targets) * most
 
 
 # -- for Python -------------------------------------------------------------------------------
@@ -482,15 +498,19 @@ cdef (int64_t, int64_t) layout_bytes(
 ) except *:
     """The bytes of all but what leaves watch by, with other features; and what a page grows by."""
     cdef int64_t rest, grown
-    cdef Py_ssize_t new = len(is_category) - tables.features
     cdef bint separate = are_separate(is_category, places, targets)
     model, watch, levels = tables.sizes_for(is_category, places, targets)
     rest = rest_bytes(tables) + name_bytes - tables.name_bytes + new_bytes
     rest += 8 * tables.leaf_count * (model - tables.model_table.doubles)
     grown = page_bytes(tables, watch) - page_bytes(tables, tables.watch_table.doubles)
     if tables.slots == 0:
-        grown += new * (tables.memory.empty_observer + 16 + 16 * tables.memory.element_bytes)
-        rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
+        grown += len(is_category) * (
+            empty_bytes(tables, targets) + 16 * element_bytes(tables, targets)
+        )
+        grown -= tables.features * (
+            empty_bytes(tables, tables.targets) + 16 * element_bytes(tables, tables.targets)
+        )
+        rest += 2 * element_bytes(tables, targets) * len(is_category)  # that the first row may take
     rest += 8 * (levels - 2 * len(tables.columns.encoding_table))
     rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
     if bool(np.any(places >= 0)) and (targets > 1 or tables.column.split_encoded):

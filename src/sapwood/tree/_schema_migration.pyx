@@ -181,7 +181,11 @@ cdef class TreeMigration:
         for leaf in range(tables.leaf_count):
             if tables.watchers[leaf] is not None and not self.stops[leaf]:
                 own = (<Watchers>tables.watchers[leaf]).observers
-                new = tables.observing.fresh(self.columns.features - tables.features)
+                if self.columns.targets != tables.targets:
+                    own = []  # before the first row
+                new = tables.observing.fresh(
+                    self.columns.features - len(own), None, self.columns.targets
+                )
                 for each in new:
                     store = each._store
                     store.grow(1)

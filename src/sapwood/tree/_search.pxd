@@ -27,6 +27,15 @@ cdef struct Sides:
     uint64_t seen       # of a category, the codes that were seen
 
 
+cdef struct Elements:
+    # The elements of an observer, as slots.
+    double* slots
+    double* gaps
+    double* places
+    Py_ssize_t count
+    Py_ssize_t targets
+
+
 cdef inline Slots slots_on(TreeTables tables, double* page, Py_ssize_t feature) noexcept nogil:
     """The slots of a feature on a watch page."""
     cdef Slots slots
@@ -51,6 +60,8 @@ cdef inline Store store_of(TreeTables tables, Py_ssize_t leaf, Py_ssize_t featur
     return <Store>tables.stores[leaf][feature]
 
 
+cdef Elements elements_of(Store store, Py_ssize_t targets) except *
+cdef Slots slots_of_elements(const Elements* elements) noexcept nogil
 cdef double unit_of(TreeTables tables, Py_ssize_t target) noexcept nogil
 cdef Py_ssize_t known_targets(TreeTables tables) noexcept nogil
 cdef TargetSums* begin_search(TreeTables tables, TargetSums* one) noexcept nogil

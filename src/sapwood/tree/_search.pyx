@@ -14,8 +14,8 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from sapwood.moments cimport CELL, PIVOT, SHIFT
-from sapwood.observers._rows cimport CELLS, PROTOTYPE, WEIGHT
+from sapwood.moments cimport CELL
+from sapwood.observers._rows cimport CELLS, PROTOTYPE, WEIGHT, mean_of_cell
 from sapwood.observers._store cimport Store
 from sapwood.tree._class_merit cimport cut_classes, is_of_classes
 from sapwood.tree._cuts cimport (
@@ -27,7 +27,7 @@ from sapwood.tree._prediction cimport part_of, rows_of
 from sapwood.tree._records cimport TargetPart
 from sapwood.tree._leaves cimport Watchers
 from sapwood.tree._tables cimport TreeTables
-from sapwood.tree._target_records cimport TargetStream, sums_in
+from sapwood.tree._target_records cimport TargetStream, gap_doubles, slot_doubles, sums_in
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
 
 cdef enum:
@@ -96,45 +96,47 @@ cdef double search_category(
     return cut_category(slots, targets, sums, min_share, measure, cut)
 
 
-cdef struct Elements:
-    # The elements of an observer, as slots.
-    Slot* slots
-    double* places
-    Py_ssize_t count
-
-
-cdef Elements elements_of(Store store) except *:
+cdef Elements elements_of(Store store, Py_ssize_t targets) except *:
     """Elements of an observer as slots, in ascending order; places are from 0 to 1."""
     cdef Elements elements
     cdef const Py_ssize_t[::1] order = store.order()
-    cdef Py_ssize_t row, count = order.shape[0]
+    cdef Py_ssize_t row, column, count = order.shape[0], size = slot_doubles(targets)
     cdef const double* element
+    cdef const double* cells
     cdef double low = 0.0, reach = 0.0
-    elements.count = count
-    elements.slots = <Slot*>malloc(max(count, 1) * (sizeof(Slot) + sizeof(double)))
+    elements.count, elements.targets = count, targets
+    elements.slots = <double*>malloc(
+        max(count, 1) * (1 + size + gap_doubles(targets)) * sizeof(double)
+    )
     if elements.slots == NULL:
         raise MemoryError
-    elements.places = <double*>(elements.slots + count)
+    elements.gaps = elements.slots + size * count
+    elements.places = elements.gaps + gap_doubles(targets) * count
     if count > 0:
         low = store.table[order[0], PROTOTYPE]
         reach = store.table[order[count - 1], PROTOTYPE] / 2 - low / 2
     for row in range(count):
         element = &store.table[order[row], 0]
-        elements.slots[row] = Slot(
-            element[WEIGHT],
-            element[WEIGHT] * (element[CELLS + PIVOT] + element[CELLS + SHIFT]),
-            element[WEIGHT] * (element[CELLS + CELL + PIVOT] + element[CELLS + CELL + SHIFT]),
-        )
+        cells = element + CELLS
+        elements.slots[size * row] = element[WEIGHT]
+        for column in range(2 * targets):
+            elements.slots[size * row + 1 + column] = element[WEIGHT] * mean_of_cell(cells)
+            cells += CELL
+        for column in range(gap_doubles(targets)):
+            elements.gaps[targets * row + column] = element[WEIGHT] * mean_of_cell(cells)
+            cells += CELL
         elements.places[row] = 0.0
         if reach > 0.0:
             elements.places[row] = (element[PROTOTYPE] / 2 - low / 2) / reach
     return elements
 
 
-cdef inline Slots slots_of_elements(const Elements* elements) noexcept nogil:
+cdef Slots slots_of_elements(const Elements* elements) noexcept nogil:
+    cdef const double* gaps = NULL
+    if elements.targets > 1:
+        gaps = elements.gaps
     return Slots(
-        <const double*>elements.slots, NULL, elements.places, sizeof(Slot) // sizeof(double),
-        elements.count,
+        elements.slots, gaps, elements.places, slot_doubles(elements.targets), elements.count
     )
 
 
@@ -162,7 +164,7 @@ cdef int cut_feature(
             cuts[LINE] = cuts[STEP]
     elif tables.slots == 0:
         with gil:
-            elements = elements_of(store_of(tables, leaf, feature))
+            elements = elements_of(store_of(tables, leaf, feature), targets)
         slots = slots_of_elements(&elements)
         present = search_number(&slots, targets, sums, min_share, tables.linear, cuts)
         free(elements.slots)
@@ -323,7 +325,7 @@ cdef int find_sides(
     elements.slots = NULL
     if not tables.column.is_category[cut.feature] and tables.slots == 0:
         with gil:
-            elements = elements_of(store_of(tables, leaf, cut.feature))
+            elements = elements_of(store_of(tables, leaf, cut.feature), tables.targets)
         slots = slots_of_elements(&elements)
     sum_sides(tables, leaf, cut, &slots, target, sides)
     free(elements.slots)

@@ -56,7 +56,7 @@ cdef inline void watch_row(
     cdef double w = added[0], target, residual
     cdef bint has_slots = tables.slots > 0
     if not has_slots:
-        observe_row(tables, leaf, row, added + 1, w)
+        observe_row(tables, targets, leaf, row, y, added + 1, w)
     for place in range(1, size):
         added[place] *= w
     target, residual = added[1], added[2]
@@ -74,14 +74,19 @@ cdef inline void watch_row(
 
 
 cdef inline void observe_row(
-    TreeTables tables, Py_ssize_t leaf, const double* row, const double* both, double w
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, const double* y,
+    double* each, double w,
 ) noexcept nogil:
-    """Let observers see y and residual of the only target, for which `reserve_for_row` has made
-    room."""
-    cdef Py_ssize_t feature
+    """Let observers see y and residual of each target, for which `reserve_for_row` has made room.
+
+    Of several targets, they also see which are missing; there is room for that behind residuals.
+    """
+    cdef Py_ssize_t feature, target
+    for target in range(gap_doubles(targets)):
+        each[2 * targets + target] = 1.0 if y[target] != y[target] else 0.0
     for feature in range(tables.features):
         if tables.column.found[feature] == NULL:
-            (<Store>tables.stores[leaf][feature]).take_one(row[feature], both, w)
+            (<Store>tables.stores[leaf][feature]).take_one(row[feature], each, w)
 
 
 cdef inline void add_to_slot(double* slot, const double* added, Py_ssize_t size) noexcept nogil:
@@ -186,13 +191,13 @@ cdef inline void put_rows(
 ) noexcept nogil:
     """Lay a grid over rows, and put them into its slots."""
     cdef Py_ssize_t size = slot_doubles(targets), width = kept_doubles(targets)
-    cdef Py_ssize_t own = gap_doubles(targets), row, slot
+    cdef Py_ssize_t own = gap_doubles(targets), slot, _row
     for slot in range(count * size):
         (<double*>slots)[slot] = 0.0
     for slot in range(count * own):
         gaps[slot] = 0.0
     lay_grid(grid, rows + size, width, found, count)
-    for row in range(found):
+    for _row in range(found):
         slot = slot_of(grid, count, rows[size])
         add_to_slot(<double*>slot_at(slots, size, slot), rows, size)
         add_to_slot(gaps + own * slot, rows + size + 1, own)

@@ -5,6 +5,7 @@ Whatever may fail comes first; then everything is changed in one go that cannot.
 
 from libc.math cimport sqrt
 from libc.stdint cimport uint64_t
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from sapwood.tree._column_tables cimport clear_watch
@@ -22,7 +23,8 @@ from sapwood.tree._prediction cimport (
     highest_of, leaf_weight_of, lowest_of, part_of, rows_of, target_node,
 )
 from sapwood.tree._search cimport (
-    BestCut, Sides, find_missing_side, find_sides, find_threshold, slots_in, sum_sides, unit_of,
+    BestCut, Elements, Sides, elements_of, find_missing_side, find_sides, find_threshold, slots_in,
+    slots_of_elements, store_of, sum_sides, unit_of,
 )
 from sapwood.tree._leaves cimport Watchers
 from sapwood.tree._tables cimport TreeTables
@@ -61,6 +63,7 @@ cdef int split_leaf(
         What its merit is that of.
     """
     cdef Sides sides
+    cdef Slots slots = slots_in(tables, leaf, cut.feature)
     cdef double threshold
     cdef uint64_t subset = cut.subset
     cdef bint missing_left
@@ -74,7 +77,7 @@ cdef int split_leaf(
         with gil:
             divide_observers(tables, leaf, cut, measure, threshold, subset, missing_left, &sides)
     else:
-        divide(tables, leaf, cut, measure, threshold, subset, missing_left, &sides)
+        divide(tables, leaf, cut, measure, threshold, subset, missing_left, &slots, &sides)
     return 0
 
 
@@ -101,12 +104,19 @@ cdef int divide_observers(
 ) except -1:
     """As `divide`; the children get observers by the deviations of the features in the leaf."""
     cdef list deviations = [0.0] * tables.features
+    cdef Slots slots = slots_in(tables, leaf, cut.feature)
+    cdef Elements elements
     cdef Py_ssize_t feature
     for feature in range(tables.features):
         deviations[feature] = deviation_of(tables, leaf, feature)
     cdef Watchers left = Watchers(tables.fresh_observers(deviations))
     cdef Watchers right = Watchers(tables.fresh_observers(deviations))
-    divide(tables, leaf, cut, measure, threshold, subset, missing_left, sides)
+    elements.slots = NULL
+    if not tables.column.is_category[cut.feature]:
+        elements = elements_of(store_of(tables, leaf, cut.feature), tables.targets)
+        slots = slots_of_elements(&elements)
+    divide(tables, leaf, cut, measure, threshold, subset, missing_left, &slots, sides)
+    free(elements.slots)
     tables.put_watchers(leaf, left)
     tables.put_watchers(tables.leaf_count - 1, right)
     return 0
@@ -114,13 +124,15 @@ cdef int divide_observers(
 
 cdef void divide(
     TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure, double threshold,
-    uint64_t subset, bint missing_left, Sides* sides,
+    uint64_t subset, bint missing_left, const Slots* slots, Sides* sides,
 ) noexcept nogil:
-    """Change all tables for a split; the sides are those of the first target."""
+    """Change all tables for a split; the sides are those of the first target.
+
+    The slots are those of the leaf, or the elements of its observer.
+    """
     cdef Py_ssize_t right = tables.leaf_count, node = tables.topology.count, target
     cdef Py_ssize_t parent = tables.leaves[leaf].node
     cdef double weight = tables.leaves[leaf].weight
-    cdef Slots slots = slots_in(tables, leaf, cut.feature)
     if tables.trial.leaf == leaf:
         tables.end_trial()
     clear_watch(tables.columns, tables.spare_watch)
@@ -142,8 +154,8 @@ cdef void divide(
     weight += tables.topology.nodes[parent].weight
     for target in range(tables.targets):
         if target > 0:
-            sum_sides(tables, leaf, cut, &slots, target, sides)
-        divide_target(tables, leaf, right, cut, measure, node, target, sides)
+            sum_sides(tables, leaf, cut, slots, target, sides)
+        divide_target(tables, leaf, right, cut, measure, node, target, slots, sides)
     tables.topology.nodes[parent].weight = weight
     tables.topology.nodes[parent].gain = tables.leaves[leaf].weight * min(cut.merit, LARGEST_MERIT)
     start_leaf(tables, leaf, node)
@@ -184,7 +196,7 @@ cdef void start_leaf(TreeTables tables, Py_ssize_t leaf, Py_ssize_t at) noexcept
 
 cdef void divide_target(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t right, const BestCut* cut, int measure,
-    Py_ssize_t node, Py_ssize_t target, const Sides* sides,
+    Py_ssize_t node, Py_ssize_t target, const Slots* slots, const Sides* sides,
 ) noexcept nogil:
     """Write what a node knows of a target that is split, and what its children start from.
 
@@ -200,19 +212,18 @@ cdef void divide_target(
     if weight > 0.0:
         own.mean += parent.target_mean * (weight / own.weight)
         own.deviation = sqrt(parent.target_m2 / weight)
-    own.gain = gain_of(tables, leaf, cut, measure, target)
+    own.gain = gain_of(tables, cut, measure, target, slots)
     start_target(tables, &parent, leaf, node, target, &sides.left)
     start_target(tables, &parent, right, node + 1, target, &sides.right)
 
 
 cdef double gain_of(
-    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure, Py_ssize_t target
+    TreeTables tables, const BestCut* cut, int measure, Py_ssize_t target, const Slots* slots
 ) noexcept nogil:
     """What a cut takes off the squares of a target, in its unit."""
-    cdef Slots slots = slots_in(tables, leaf, cut.feature)
     cdef double merits[MEASURES]
     cdef TargetSums sums
-    cdef double gap = 0.0
+    cdef double gap = 0.0, place
     cdef Py_ssize_t slot
     cdef bint goes_left, by_category = tables.column.is_category[cut.feature]
     memset(&sums, 0, sizeof(TargetSums))
@@ -220,9 +231,10 @@ cdef double gain_of(
         goes_left = (cut.subset >> slot) & 1 if by_category else slot <= cut.place
         if slots.gaps != NULL:
             gap = slots.gaps[tables.targets * slot + target]
-        sums_add(&sums.whole, slots.at + slots.size * slot, target, gap, slot)
+        place = slot if slots.places == NULL else slots.places[slot]
+        sums_add(&sums.whole, slots.at + slots.size * slot, target, gap, place)
         if goes_left:
-            sums_add(&sums.left, slots.at + slots.size * slot, target, gap, slot)
+            sums_add(&sums.left, slots.at + slots.size * slot, target, gap, place)
     sums.worth = unit_of(tables, target)
     if is_too_light(sums.whole.weight) or not is_divided(&sums):
         return 0.0

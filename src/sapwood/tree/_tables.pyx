@@ -308,7 +308,7 @@ cdef class TreeTables(Leaves):
         """Return what watches the numbers of a leaf from nothing; None if slots do."""
         if not self.observing.by_observers:
             return None
-        return self.observing.fresh(self.features, deviations)
+        return self.observing.fresh(self.features, deviations, self.targets)
 
     # -- their layout -------------------------------------------------------------------------
 

@@ -115,6 +115,12 @@ cdef inline Py_ssize_t gap_doubles(Py_ssize_t targets) noexcept nogil:
     return targets if targets > 1 else 0
 
 
+cdef inline Py_ssize_t observer_cells(Py_ssize_t targets) noexcept nogil:
+    """Columns that an observer averages: y and residual of each target, and whether each of several
+    is missing."""
+    return 2 * targets + gap_doubles(targets)
+
+
 cdef inline Py_ssize_t costs_of(Py_ssize_t features, Py_ssize_t targets) noexcept nogil:
     """How many costs of columns there are: of all targets, feature by feature."""
     return features * targets if targets > 1 else 0

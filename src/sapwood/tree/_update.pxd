@@ -14,8 +14,8 @@ from libc.stdint cimport int64_t, uint64_t
 from sapwood.corrector._layer cimport (
     CorrectedPrediction, issued_prediction, score_layer, start_layer, update_layer,
 )
-from sapwood.moments cimport PIVOT
-from sapwood.observers._rows cimport CELLS
+from sapwood.moments cimport CELL, PIVOT
+from sapwood.observers._rows cimport CELLS, mean_of_cell
 from sapwood.observers._store cimport Store
 from sapwood.tree._blocks cimport score_block
 from sapwood.tree._columns cimport observe_columns, weigh_units, widen_ranges
@@ -408,7 +408,7 @@ cdef inline void move_origin_if_far(
             for each in range(<Py_ssize_t>tables.grid_of(leaf, feature).kept):
                 shift_slot(tables, leaf, feature, tables.column.slot_size + 1, each, target, shift)
         else:
-            shift_first_target(<Store>tables.stores[leaf][feature], shift)
+            shift_elements(<Store>tables.stores[leaf][feature], targets, target, shift)
 
 
 cdef inline void shift_slot(
@@ -423,8 +423,16 @@ cdef inline void shift_slot(
     slot[1 + 2 * target] += shift * (slot[0] - gap)
 
 
-cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
-    """Shift the first target of all rows of an observer."""
+cdef inline void shift_elements(
+    Store store, Py_ssize_t targets, Py_ssize_t target, double shift
+) noexcept nogil:
+    """Shift the y of a target in all elements of an observer, but for rows in which it is missing.
+    """
+    cdef double known = 1.0
+    cdef double* cell
     cdef Py_ssize_t row
     for row in range(store.count):
-        store.table[row, CELLS + PIVOT] += shift
+        cell = &store.table[row, CELLS]
+        if targets > 1:
+            known = 1.0 - mean_of_cell(cell + CELL * (2 * targets + target))
+        cell[CELL * 2 * target + PIVOT] += shift * known

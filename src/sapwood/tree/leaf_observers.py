@@ -7,9 +7,17 @@ import numpy as np
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
 
-__all__ = ["LeafObservers"]
+__all__ = ["LeafObservers", "columns_for"]
 
 LEAST_SLOTS, MOST_SLOTS = 8, 4096
+
+
+def columns_for(targets: int) -> int:
+    """Return what an observer averages: y and residual of each target, and which of several lack.
+
+    That is `observer_cells` of `sapwood/tree/_target_records.pxd`.
+    """
+    return 2 if targets == 1 else 3 * targets
 
 
 class LeafObservers:
@@ -39,14 +47,16 @@ class LeafObservers:
                     f"{LEAST_SLOTS} to {MOST_SLOTS}"
                 )
 
-    def fresh(self, features: int, deviations: list[float] | None = None) -> list[TableObserver]:
-        """Return new observers, one per feature, each of two targets: y and the residual."""
+    def fresh(
+        self, features: int, deviations: list[float] | None = None, targets: int = 1
+    ) -> list[TableObserver]:
+        """Return new observers, one per feature, each of `columns_for` the targets."""
         known = deviations or [0.0] * features
-        return [self._like_model(deviation) for deviation in known]
+        return [self._like_model(deviation, targets) for deviation in known]
 
-    def _like_model(self, deviation: float) -> TableObserver:
+    def _like_model(self, deviation: float, targets: int) -> TableObserver:
         """Return an empty observer like the model, for a feature of such a deviation."""
-        parameters = {**self.model._parameters(), "targets": 2}
+        parameters = {**self.model._parameters(), "targets": columns_for(targets)}
         if isinstance(self.model, QuantizerObserver) and self.model.divisor:
             radius = deviation / self.model.divisor
             if 0.0 < radius < np.inf:

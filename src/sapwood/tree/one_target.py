@@ -6,11 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.model import State
+from sapwood.observers.base import TableObserver
+from sapwood.observers.packing import CELL, CELLS, PROTOTYPE, WEIGHT
 from sapwood.records import Records
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, tree_state
 from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 from sapwood.tree.layout import STREAM, no_trial
+from sapwood.tree.leaf_observers import columns_for
 
 if TYPE_CHECKING:
     from sapwood.tree._kernel import TreeKernel
@@ -61,6 +64,7 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
     stream |= {name: float(known[name]) for name in STREAM if name in (known.dtype.names or ())}
     stream["ranked_at"] = min(stream["ranked_at"], stream["rows"])
     leaves["born"] = np.minimum(leaves["born"], stream["weight"])
+    watched = leaves["weight"][leaves["watching"] != 0]
     found = {
         **{name: arrays[name] for name in tree_state.ARRAYS},
         "nodes": nodes,
@@ -71,9 +75,8 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
         "facts": _facts(arrays, targets, place),
         **_units(arrays, place),
         "models": _models(arrays["models"], kernel, place),
-        "watches": _watches(
-            arrays["watches"], kernel, place, leaves["weight"][leaves["watching"] != 0]
-        ),
+        "watches": _watches(arrays["watches"], kernel, place, watched),
+        **_observers(kernel, place, leaves["weight"]),
     }
     if kernel.columns.split_encoded:
         # Its splits go on by the numbers that they were made by.
@@ -141,6 +144,38 @@ def _watches(pages: Array, kernel: "TreeKernel", place: int, weights: Array) -> 
             own[page] = _slots(slots[page], missing, grid, place, weights[page])
         parts.append(own)
     return np.ascontiguousarray(np.hstack(parts))
+
+
+def _observers(kernel: "TreeKernel", place: int, weights: Array) -> dict[str, Array]:
+    """Return the observers of leaves, by the rows of the given weights that have a target."""
+    blobs = [
+        tree_state.observer_bytes(_observer(each, kernel.targets, place, float(weights[leaf])))
+        for leaf, own in enumerate(kernel.observers)
+        for each in own or ()
+    ]
+    return {
+        "observer_sizes": np.array([len(blob) for blob in blobs], dtype=np.int64),
+        "observers": np.frombuffer(b"".join(blobs), dtype=np.uint8),
+    }
+
+
+def _observer(observer: TableObserver, targets: int, place: int, most: float) -> TableObserver:
+    """Return an observer of one target; its elements weigh no more than their leaf."""
+    keys, table = observer._elements()
+    cells = table[:, CELLS:].reshape(len(table), observer.targets, CELL)
+    known = 1.0 - cells[:, 2 * targets + place, :2].sum(axis=1)
+    weight = table[:, WEIGHT] * known
+    kept = weight > 0.0
+    weight, known = weight[kept] * min(1.0, most / max(weight.sum(), 1e-300)), known[kept]
+    parts = [weight, table[kept, PROTOTYPE]]
+    for own in (cells[kept, 2 * place], cells[kept, 2 * place + 1]):
+        # Rows without the target have counted as zeros.
+        means = own[:, :2].sum(axis=1) / known
+        squares = own[:, 2] - table[kept, WEIGHT] * known * (1.0 - known) * means**2
+        parts += [means, np.zeros(len(means)), np.maximum(squares, 0.0)]
+    found = type(observer)(**{**observer._parameters(), "targets": columns_for(1)})
+    found._restore(keys[kept], np.column_stack(parts), np.zeros(0))
+    return found
 
 
 def _slots(slots: Array, missing: Array, grid: Array, place: int, most: float) -> Array:

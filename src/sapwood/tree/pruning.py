@@ -20,6 +20,7 @@ from sapwood.tree._target_records import TargetRecords
 from sapwood.tree.joining import Joined, joined_models, joined_records, mean_of, shares_of
 from sapwood.tree.layout import LEAF
 from sapwood.tree.memory import MemoryRules, bytes_of_names
+from sapwood.tree.tree_state import by_target, leaves_by_target
 from sapwood.validation import Label
 
 __all__ = ["other_splits", "prune"]
@@ -180,16 +181,12 @@ class Knowledge(NamedTuple):
 
 def _know_together(kernel: TreeKernel, cut: Cut) -> Knowledge:
     """Return what the leaves below a node know, as one leaf would."""
-    targets, records = kernel.targets, kernel.leaf_table[cut.below]
-    if targets > 1:
-        leaves = kernel.target_records.leaves.reshape(-1, targets)[cut.below].T
-        of_nodes = kernel.target_records.nodes.reshape(-1, targets)
-        inherited = of_nodes[records["node"]].T["weight"]
-        streams = kernel.target_records.streams
+    rows, weights, records = np.array([kernel.rows]), np.array([kernel.weight]), None
+    if kernel.targets > 1:
+        streams, records = kernel.target_records.streams, kernel.target_records.nodes
         rows, weights = streams["rows"], streams["weight"]
-    else:
-        leaves, inherited = records[None], kernel.node_table[records["node"]][None]["weight"]
-        rows, weights = np.array([kernel.rows]), np.array([kernel.weight])
+    leaves, nodes = leaves_by_target(kernel)[cut.below].T, by_target(kernel.node_table, records)
+    inherited = nodes[kernel.leaf_table[cut.below]["node"]].T["weight"]
     pairs = list(zip(inherited, leaves, strict=True))
     shares = np.array([shares_of(*pair) for pair in pairs])
     origins = np.array(
@@ -207,7 +204,7 @@ def _know_together(kernel: TreeKernel, cut: Cut) -> Knowledge:
 
 
 class Tables(NamedTuple):
-    """The records of nodes and leaves, as long as those of the tree; those of several targets."""
+    """The records of nodes and leaves, as long as those of the tree; and those of each target."""
 
     nodes: Records
     leaves: Records
@@ -217,14 +214,13 @@ class Tables(NamedTuple):
 
 def _tables_that_stay(kernel: TreeKernel, cut: Cut) -> Tables:
     """Return the tables of the nodes and leaves that stay."""
-    nodes, leaves = kernel.node_table, kernel.leaf_table
-    of_nodes = of_leaves = np.zeros((0, 0))
+    nodes = _moved_up(kernel.node_table, cut.kept_nodes)
+    leaves = _moved_up(kernel.leaf_table, cut.kept_leaves)
+    of_nodes, of_leaves = nodes[:, None], leaves[:, None]
     if kernel.targets > 1:
-        of_nodes = _moved_up(kernel.target_records.nodes.reshape(len(nodes), -1), cut.kept_nodes)
-        of_leaves = _moved_up(
-            kernel.target_records.leaves.reshape(len(leaves), -1), cut.kept_leaves
-        )
-    nodes, leaves = _moved_up(nodes, cut.kept_nodes), _moved_up(leaves, cut.kept_leaves)
+        records = kernel.target_records
+        of_nodes = _moved_up(records.nodes.reshape(len(nodes), -1), cut.kept_nodes)
+        of_leaves = _moved_up(records.leaves.reshape(len(leaves), -1), cut.kept_leaves)
     own = nodes[: cut.kept_nodes.sum()]
     inner, is_leaf = own["kind"] != LEAF, own["kind"] == LEAF
     inner[cut.nodes[cut.node]] = False
@@ -260,9 +256,6 @@ def _put_leaf(
     own["node"], own["watching"], own["rows"] = at, watching, rows
     own["due"] = own["review"] = review
     own["born"] = kernel.weight
-    if kernel.targets == 1:
-        _write(nodes[at : at + 1], own, known.targets[0])
-        return
     for target, joined in enumerate(known.targets):
         place = slice(target, target + 1)
         _write(tables.of_nodes[at, place], tables.of_leaves[cut.leaf, place], joined)

@@ -217,8 +217,6 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
 
     def _registration(self, plan: EncodedRows, names: tuple[Label, ...]) -> SchemaMigration | None:
         """Return what rows bring that is new, once nobody else may change the tree."""
-        if names:
-            self._check_slots(self._kernel)
         known = plan.known(self._kernel.rows, names)
         gaps = self._gaps(plan, known)
         if known is self._features.known:

@@ -181,7 +181,6 @@ def fill_kernel(
     records = _target_records(arrays, targets, (len(roomy_nodes), len(roomy_leaves)))
     is_noting = records is not None and kernel.tracking
     store = memory.new_pending(kernel.max_bytes, targets) if is_noting else kernel.pending
-    check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
     columns = Columns(
         is_category,
         kernel.slots,
@@ -206,7 +205,9 @@ def fill_kernel(
 
     if not is_own:
         check_numbers(kernel, arrays, (kinds, places), limits)
-    observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
+    of_targets = None if records is None else records.leaves.reshape(-1, targets)[watching]
+    watched = ~is_category & ~is_unknown
+    observers = _observers(kernel, arrays, leaves[watching], of_targets, watched)
 
     kernel.set_stream(*stream.tolist())
     kernel.set_layer(layer)
@@ -382,9 +383,16 @@ def _roomy(table: Array, step: int) -> Array:
 
 
 def _observers(
-    kernel: TreeKernel, arrays: dict[str, Array], watching: Array, watched: Array
+    kernel: TreeKernel,
+    arrays: dict[str, Array],
+    watching: Array,
+    of_targets: Array | None,
+    watched: Array,
 ) -> list[list[TableObserver]] | None:
-    """Return the observers of each leaf that watches; None if it watches by slots."""
+    """Return the observers of each leaf that watches; None if it watches by slots.
+
+    - `watching`, `of_targets`: the records of these leaves, and of several targets in them.
+    """
     sizes, data = arrays["observer_sizes"], arrays["observers"]
     good = sizes.dtype == np.int64 and data.dtype == np.uint8 and sizes.ndim == data.ndim == 1
     check(good, "its observers are no bytes")
@@ -401,6 +409,7 @@ def _observers(
         for start, end in zip([0, *ends], ends, strict=False)
     ]
     leaves = [loaded[leaf * features : (leaf + 1) * features] for leaf in range(len(watching))]
-    for own, leaf in zip(leaves, watching, strict=True):
-        check_observers(own, model, leaf, watched)
+    origins = watching["origin"][:, None] if of_targets is None else of_targets["origin"]
+    for own, leaf, each in zip(leaves, watching, origins, strict=True):
+        check_observers(own, model, leaf, each, watched)
     return leaves

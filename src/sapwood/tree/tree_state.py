@@ -26,8 +26,10 @@ __all__ = [
     "PENDING_ARRAYS",
     "TARGET_ARRAYS",
     "UNITS",
+    "by_target",
     "header_of",
     "kernel_arrays",
+    "leaves_by_target",
     "observer_bytes",
     "observer_header",
     "observer_of",
@@ -131,6 +133,21 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
     return found
 
 
+def by_target(records: Array, of_targets: Array | None) -> Array:
+    """Return the records of what nodes or leaves know of each target, shape (records, targets).
+
+    - `records`, `of_targets`: of nodes or leaves, and of each of several targets in them.
+    """
+    return records[:, None] if of_targets is None else of_targets.reshape(len(records), -1)
+
+
+def leaves_by_target(kernel: TreeKernel) -> Array:
+    """Return the records of what the leaves of a tree know of each target; they can be changed."""
+    leaves, records = kernel.leaf_table[: kernel.leaf_count], kernel.target_records
+    own = None if records is None else records.leaves[: kernel.targets * len(leaves)]
+    return by_target(leaves, own)
+
+
 def _watched(kernel: TreeKernel) -> tuple[Array, ...]:
     """Return the last arrays of ARRAYS: by what leaves watch."""
     watches = [page for page in kernel.watch_pages if page is not None]
@@ -199,9 +216,9 @@ def _stacked(pages: list[Array | None], width: int) -> Array:
 def observer_bytes(observer: TableObserver) -> bytes:
     """Return the bytes of an observer; the range it has seen is derived from its elements."""
     _, table = observer._elements()
-    reach = np.zeros((2, 2))
+    reach = np.zeros((observer.targets, 2))
     if len(table):
-        for target in range(2):
+        for target in range(observer.targets):
             pivot, shift, m2 = table[:, 2 + 3 * target : 5 + 3 * target].T
             reach[target, 0] = pivot[0]
             spread = m2 + table[:, 0] * np.square((pivot - pivot[0]) + shift)

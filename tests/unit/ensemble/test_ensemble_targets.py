@@ -13,7 +13,7 @@ from river.checks import yield_checks
 
 import naive_ensemble_targets
 import sapwood
-from sapwood import AdaptiveTreeRegressor, ForestRegressor, QuantizerObserver, model
+from sapwood import AdaptiveTreeRegressor, ForestRegressor, model
 from sapwood.evaluate import prequential
 from sapwood.report.page import render
 from sapwood.river import MultiTargetAdaptiveTreeRegressor, MultiTargetForestRegressor
@@ -291,10 +291,6 @@ def test_what_is_refused_changes_nothing(make):
     one.learn_many(X, Y[:, 2])
     with pytest.raises(ValueError, match="has learned one target: give one column"):
         one.learn_many(X, Y)
-    watched = make(observer=QuantizerObserver(radius=0.1))
-    with pytest.raises(ValueError, match="with several targets a tree watches its features by"):
-        watched.learn_many(X, Y)
-    assert watched.features == []
 
 
 @every_model

@@ -9,7 +9,6 @@ import pytest
 import sapwood
 from places import DATA
 from sapwood.ensemble import layout as ensemble_layout
-from sapwood.merge.layout import LEAF_DELTA
 from sapwood.records import Field, Record, Times
 from sapwood.storage import container
 from sapwood.tree import growth, layout, memory
@@ -47,11 +46,9 @@ def kernel_sources(*folders: str) -> str:
 
 
 def enumerated(sources: str) -> dict[str, int]:
-    """The whole numbers that have a name, and FADED, which is twice another."""
+    """The whole numbers that have a name."""
     found = re.findall(r"^    ([A-Z][A-Z_]*) = (-?\d+)\b(?! \*)", sources, re.MULTILINE)
-    numbers = {name: int(value) for name, value in found}
-    twice = re.findall(r"^    ([A-Z_]+) = 2 \* ([A-Z_]+)\b", sources, re.MULTILINE)
-    return numbers | {name: 2 * numbers[other] for name, other in twice if other in numbers}
+    return {name: int(value) for name, value in found}
 
 
 def struct(sources: str, name: str) -> list[tuple[str, str, int]]:
@@ -96,15 +93,6 @@ def test_rules_are_the_structs_of_kernels(name):
     kinds = [(field, record[field].newbyteorder("<").str, 1) for field in record.names or ()]
     assert kinds == struct(kernel_sources("tree", "ensemble"), name)
     assert record == np.dtype(record.descr, align=True)
-
-
-def test_a_delta_of_a_leaf_is_the_struct_of_the_kernel():
-    fields = struct(kernel_sources("merge", "tree"), "LeafDelta")
-    kinds = [kind for _, kind, count in fields for _ in range(count)]
-    assert kinds == [LEAF_DELTA[name].newbyteorder("<").str for name in LEAF_DELTA.names or ()]
-    plain = [name for name, _, count in fields if count == 1]
-    assert plain == list((LEAF_DELTA.names or ())[: len(plain)])
-    assert np.dtype(LEAF_DELTA.descr, align=True) == LEAF_DELTA
 
 
 def test_numbers_of_the_layout_are_those_of_kernels():

@@ -12,7 +12,6 @@ from river.checks import yield_checks
 import sapwood
 from sapwood import HoeffdingTreeRegressor
 from sapwood.export import ExportError, to_sklearn
-from sapwood.merge import MergeError, take_snapshot
 from sapwood.river import MultiTargetTreeRegressor
 from sapwood.sklearn import HoeffdingTreeRegressor as Estimator
 from target_cases import NAMES, arrays_of, stream_of
@@ -144,8 +143,6 @@ def test_values_that_no_target_may_have():
 
 def test_what_is_for_one_target_says_so():
     X, Y = tables()
-    with pytest.raises(MergeError, match="the tree has 3 targets, and deltas are of a tree of one"):
-        take_snapshot(learned(X, Y))
     with pytest.raises(ExportError, match="the model has 3 targets: export one of them"):
         to_sklearn(learned(X, Y))
 

@@ -12,6 +12,7 @@ from sapwood.records import check, check_all
 from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import most_kept_rows
+from sapwood.tree.leaf_observers import columns_for
 
 __all__ = ["check_models", "check_observers", "check_watches"]
 
@@ -214,7 +215,11 @@ def _check_sums(sums: Any, leaves: Array, slack: Any) -> None:
 
 
 def check_observers(
-    observers: list[TableObserver], model: TableObserver, leaf: Array, watched: BoolArray
+    observers: list[TableObserver],
+    model: TableObserver,
+    leaf: Array,
+    origins: Array,
+    watched: BoolArray,
 ) -> None:
     """Check the observers of a leaf.
 
@@ -226,10 +231,12 @@ def check_observers(
         What they have to be like.
     leaf : record
         Of the leaf.
+    origins : array
+        From where it measures the y of each target.
     watched : array
         Of each feature whether it is a number that was seen.
     """
-    expected = {**model._parameters(), "targets": 2}
+    expected = {**model._parameters(), "targets": columns_for(len(origins))}
     any_radius = getattr(model, "divisor", None) is not None
     for feature, observer in enumerate(observers):
         own = observer._parameters()
@@ -241,6 +248,10 @@ def check_observers(
         total = float(table[:, WEIGHT].sum())
         good = total <= ROUNDING * leaf["weight"] + 1e-300
         check(bool(good), "observers have seen more rows than their leaf")
-        for cell, origin, most in ((CELLS, leaf["origin"], NEAR), (CELLS + CELL, 0.0, FAR)):
-            means = table[:, cell] + table[:, cell + 1] + origin
-            check(bool((abs(means) <= most).all()), f"the y of feature {feature} are too far away")
+        cells = table[:, CELLS:].reshape(len(table), observer.targets, CELL)
+        means, both = cells[..., 0] + cells[..., 1], 2 * len(origins)
+        good = (abs(means[:, :both:2] + origins) <= NEAR) & (abs(means[:, 1:both:2]) <= FAR)
+        check(bool(good.all()), f"the y of feature {feature} are too far away")
+        lacking = means[:, both:]
+        good = bool(((lacking >= 0) & (lacking <= ROUNDING)).all())
+        check(good, f"feature {feature} lacks more rows than it has")
