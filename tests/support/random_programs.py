@@ -9,7 +9,6 @@ program of a number is the same in every run, so that it can be tried alone::
     python tests/support/random_programs.py FIRST LAST
 """
 
-import linecache
 import sys
 import threading
 
@@ -17,6 +16,7 @@ import numpy as np
 
 import sapwood
 from hybrid_cases import MeanEstimator
+from interrupted import interrupted_at
 from sapwood import CorrectedRegressor, MonitoredRegressor
 from sapwood.intervals import IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
@@ -116,40 +116,6 @@ def listed(predictions):
         return [*zip(*(predictions[name].tolist() for name in sorted(predictions)), strict=True)]
     found = predictions.tolist()
     return [tuple(each) if isinstance(each, list) else each for each in found]
-
-
-class Stop(BaseException):
-    """What breaks off a call."""
-
-
-def _is_block(frame):
-    """Whether a line only enters or leaves a block, where Python raises no signals."""
-    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    return text.strip().startswith(("with ", "try:"))
-
-
-def interrupted(line, action):
-    """Run an action that breaks off at a line of our Python code."""
-    seen = 0
-
-    def trace(frame, event, argument):
-        nonlocal seen
-        if "/sapwood/" not in frame.f_code.co_filename:
-            return None
-        if event == "line" and not _is_block(frame):
-            seen += 1
-            if seen == line:
-                raise Stop
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        action()
-    except Stop:
-        pass
-    finally:
-        sys.settrace(before)
 
 
 class Program:
@@ -252,7 +218,7 @@ class Program:
         """Interrupt learning at some line of Python: the row is learned by all stages, or none."""
         x, y = self._rows.next()
         before = rows_learned(self.model)
-        interrupted(int(self._rng.integers(1, 80)), lambda: self.model.learn_one(x, y))
+        interrupted_at(int(self._rng.integers(1, 80)), lambda: self.model.learn_one(x, y))
         self.model.predict_one(x, record=False)  # which finishes what was left undone
         if rows_learned(self.model) == before:
             self.model.learn_one(x, y)

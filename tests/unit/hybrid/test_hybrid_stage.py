@@ -1,6 +1,5 @@
 """A hybrid as a stage: ids, lags and intervals around it, and interruptions."""
 
-import sys
 import threading
 import time
 
@@ -10,6 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import sapwood
 from hybrid_cases import MeanEstimator, small, stream
+from interrupted import interrupted_at
 from sapwood import ForestRegressor, HybridRegressor, IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
 from sapwood.stages import EncodedBatch, Stage
@@ -171,35 +171,6 @@ def test_a_copy_shares_the_learner_that_no_file_holds():
 
 
 # -- interruptions and threads ---------------------------------------------------------------------
-
-
-class Stop(BaseException):
-    """What breaks off a call."""
-
-
-def interrupted_at(line, action):
-    """Run an action that breaks off at a line of our Python code; return whether it was reached."""
-    seen = 0
-
-    def trace(frame, event, argument):
-        nonlocal seen
-        if "/sapwood/" not in frame.f_code.co_filename:
-            return None
-        if event == "line":
-            seen += 1
-            if seen == line:
-                raise Stop
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        action()
-    except Stop:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
 
 
 def state_of(model):

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import sapwood
+from interrupted import interrupted_at
 from sapwood.lags import LaggedModel, Lags
 from sapwood.storage import container
 
@@ -332,35 +332,6 @@ def test_a_damaged_model_with_lags_is_refused(change):
         LaggedModel.from_bytes(data)
 
 
-class Struck(BaseException):
-    """An interruption at some line."""
-
-
-def strike(action, line):
-    """Run an action that is interrupted at a line of our code; return whether it came so far."""
-    left = line
-
-    def trace(frame, event, argument):
-        nonlocal left
-        if "sapwood" not in frame.f_code.co_filename:
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise Struck
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        action()
-    except Struck:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 @pytest.mark.parametrize("way", ["learn_one", "learn_many"])
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_an_interruption_leaves_a_model_as_before_or_as_after(way, step):
@@ -376,7 +347,7 @@ def test_an_interruption_leaves_a_model_as_before_or_as_after(way, step):
     outcomes = set()
     for line in itertools.count(1, step):
         model = LaggedModel.from_bytes(before)
-        was_struck = strike(lambda each=model: getattr(each, way)(*rows), line)
+        was_struck = interrupted_at(line, lambda each=model: getattr(each, way)(*rows))
         found = model.to_bytes()
         assert found in (before, after), line
         if not was_struck:

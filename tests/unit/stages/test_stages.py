@@ -1,7 +1,5 @@
 """Stages: every method of every model under every wrapper, ids, threads, and interruptions."""
 
-import linecache
-import sys
 import threading
 
 import numpy as np
@@ -10,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sapwood
+from interrupted import interrupted_at
 from sapwood import (
     AdaptiveTreeRegressor,
     CorrectedRegressor,
@@ -225,41 +224,6 @@ def state_of(model):
             found.append(model._bounds.labels[0])
         model = model.model
     return found
-
-
-class Stop(BaseException):
-    """What breaks off a call."""
-
-
-def _is_block(frame):
-    """Whether a line only enters or leaves a block, where Python raises no signals."""
-    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    return text.strip().startswith(("with ", "try:"))
-
-
-def interrupted_at(line, action):
-    """Run an action that breaks off at a line of our Python code; return whether it was reached."""
-    seen = 0
-
-    def trace(frame, event, argument):
-        nonlocal seen
-        if "/sapwood/" not in frame.f_code.co_filename:
-            return None
-        if event == "line" and not _is_block(frame):
-            seen += 1
-            if seen == line:
-                raise Stop
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        action()
-    except Stop:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
 
 
 def test_an_interruption_leaves_no_lock_held():
