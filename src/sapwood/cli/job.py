@@ -52,11 +52,11 @@ class Job(ABC):
 
     def follow(self, terminal: Terminal, files: "Files") -> Any:
         """Predict and learn all rows, from where an earlier run was saved; save the model."""
-        show_columns(terminal, self.run.stream, getattr(self.model, "lags", None))
         if files.save is not None:
             check_savable(self.model, f"--save {files.save}")
         if files.events is not None:
             self.check_events(files.events)
+        show_columns(terminal, self.run.stream, getattr(self.model, "lags", None))
         outputs = files.outputs(self.prediction_file)
         saving = files.checkpoint, files.every
         found = Follower(self.run, terminal, self.identity, outputs, *saving).follow()

@@ -120,7 +120,8 @@ def render_comparison(
     words = f"Best on average by {text(_title(measure))}: <b>{best}</b>.{_protocol(results)}"
     if created is not None:
         words += f" Created {created.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
-    return whole_page("comparison", f"{len(ranks)} models on {on}", words, parts)
+    kind = "classifiers" if measure in CLASS_TITLES else "models"
+    return whole_page("comparison", f"{len(ranks)} {kind} on {on}", words, parts)
 
 
 def _title(measure: str) -> str:
