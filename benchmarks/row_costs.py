@@ -46,6 +46,7 @@ FIRST_FLOOR = "its floor"
 FROM_DICTS = "predict_one and learn_one, from dicts"
 OBSERVERS = "ten observers alone, QuantizerObserver.update_many"
 OTHER = (FLOOR, FIRST, FIRST_FLOOR, FROM_DICTS, OBSERVERS)
+WAYS = ("one batch, ns", "single rows, ns", "of these predict_one, ns")
 # What a tree does not do with these parameters; one leaf has no splits, and fits into the caches.
 WITHOUT: dict[str, dict[str, Any]] = {
     "all of the tree": {},
@@ -82,7 +83,7 @@ def run(quick: bool = False) -> Answer:
     quick : bool
         Fewer repetitions.
     """
-    found = measure(quick)
+    found, by_parameters = measure(quick), _by_parameters(quick)
     bounds = [
         Bound(f"predict_learn_many / bare updates, {name}", found[whole] / found[floor], LIMIT)
         for name, whole, floor in (("first rows", FIRST, FIRST_FLOOR), ("next rows", WHOLE, FLOOR))
@@ -101,13 +102,14 @@ def run(quick: bool = False) -> Answer:
         Table("Other costs", ("what", "ns"), [(name, found[name]) for name in OTHER]),
         Table(
             f"The first {ROWS:,} rows, predicted and learned by trees that do less",
-            ("tree", "one batch, ns", "single rows, ns", "of these predict_one"),
-            _by_parameters(quick),
+            ("tree", *WAYS),
+            by_parameters,
         ),
     ]
-    return Answer(
-        tables, Table("", Record._fields, [Record(*each) for each in found.items()]), bounds
-    )
+    records = [Record(*each) for each in found.items()]
+    for name, *costs in by_parameters:
+        records += [Record(f"{name}: {way}", ns) for way, ns in zip(WAYS, costs, strict=True)]
+    return Answer(tables, Table("", Record._fields, records), bounds)
 
 
 def measure(quick: bool = False) -> dict[str, float]:
