@@ -192,7 +192,7 @@ def test_too_few_ids_are_rejected_before_anything_is_learned(around):
 
 def test_what_the_model_inside_does_not_offer_is_named():
     inside = "if the model inside does, and a ForestRegressor does not"
-    with pytest.raises(AttributeError, match=f"ForestClassifier offers draw {inside}"):
+    with pytest.raises(AttributeError, match=r"has no draw: .* draw a member"):
         sapwood.ForestClassifier().draw()
     with pytest.raises(AttributeError, match=f"IntervalRegressor offers draw {inside}"):
         IntervalRegressor(ForestRegressor()).draw()
