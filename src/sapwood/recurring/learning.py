@@ -88,7 +88,7 @@ class Learning:
         trial = held.trial
         if trial is None:
             return ()
-        X = [rows.x] if isinstance(rows, OneRow) else rows.columns
+        X = [rows.x] if isinstance(rows, OneRow) else rows.X
         y, w = self._batch.y[part], self._batch.w[part]
         kept: list[Regressor | None] = []
         for place, (model, learned) in enumerate(zip(trial.candidates, trial.learned, strict=True)):

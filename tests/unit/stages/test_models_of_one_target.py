@@ -182,6 +182,18 @@ def test_labels_that_are_rejected_change_nothing(around):
 
 
 @alone
+def test_rows_without_features_are_rows(around):
+    batch, single = (AROUND[around](HoeffdingTreeRegressor()) for _ in range(2))
+    expected = []
+    for label in (1.0, 2.0):
+        expected.append(single.predict_one({}))
+        single.learn_one({}, label)
+    assert batch.predict_learn_many([{}, {}], [1.0, 2.0]).tolist() == expected
+    assert batch.predict_many([{}, {}, {}]).tolist() == 3 * [single.predict_one({})]
+    assert batch.model.summary.rows == 2
+
+
+@alone
 def test_too_few_ids_are_rejected_before_anything_is_learned(around):
     X, y = counts(300)
     model = AROUND[around](HoeffdingTreeRegressor())
