@@ -182,6 +182,24 @@ def test_labels_that_are_rejected_change_nothing(around):
 
 
 @alone
+def test_a_batch_whose_rows_bring_features_is_its_rows_one_by_one(around):
+    X, y = counts(300)
+    rows = rows_of(X)
+    for place, x in enumerate(rows):
+        if place >= 110:
+            x["c"] = f"label {place % 3}"
+        if place >= 120 and place % 2:
+            x["d"] = float(place % 7)
+    batch, single = (AROUND[around](HoeffdingTreeRegressor(grace_period=30)) for _ in range(2))
+    found = batch.predict_learn_many(rows, y).tolist()
+    expected = []
+    for x, label in zip(rows, y.tolist(), strict=True):
+        expected.append(single.predict_one(x))
+        single.learn_one(x, label)
+    assert found == expected
+
+
+@alone
 def test_rows_without_features_are_rows(around):
     batch, single = (AROUND[around](HoeffdingTreeRegressor()) for _ in range(2))
     expected = []
