@@ -197,6 +197,8 @@ def test_a_batch_whose_rows_bring_features_is_its_rows_one_by_one(around):
         expected.append(single.predict_one(x))
         single.learn_one(x, label)
     assert found == expected
+    assert batch.feature_kinds == single.feature_kinds
+    assert batch.features == single.features == list(batch.feature_kinds)
 
 
 @alone
