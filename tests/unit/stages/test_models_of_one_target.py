@@ -182,6 +182,27 @@ def test_labels_that_are_rejected_change_nothing(around):
 
 
 @alone
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
+def test_weights_that_are_rejected_are_named_and_change_nothing(around, weight):
+    model = AROUND[around](HoeffdingTreeRegressor())
+    model.learn_one({"a": 0.1}, 1.0)
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match=f"w = {weight}.*positive finite"):
+        model.learn_one({"a": 0.1}, 2.0, weight)
+    with pytest.raises(ValueError, match=f"w = {weight} at position 0.*positive finite"):
+        model.learn_many({"a": [0.1]}, [2.0], [weight])
+    assert model.to_bytes() == before
+
+
+@alone
+def test_the_least_weights_are_learned(around):
+    model = AROUND[around](HoeffdingTreeRegressor())
+    for label in (1.0, 2.0, 3.0):
+        model.learn_one({"a": 0.1}, label, 5e-324)
+    assert 1.0 <= model.predict_one({"a": 0.1}) <= 3.0
+
+
+@alone
 def test_a_batch_whose_rows_bring_features_is_its_rows_one_by_one(around):
     X, y = counts(300)
     rows = rows_of(X)
