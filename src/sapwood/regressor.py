@@ -173,9 +173,7 @@ class Regressor(RowLearning, StoredModel, ForeignCalls, AnomalyScores):
         It is "unknown" if it was always missing, and "identifier" if it is a category whose
         values hardly ever occur twice: then it counts as missing.
         """
-        known = self._features.known
-        kinds = dict(zip(known.names, known.kinds, strict=True))
-        return {name: kinds[name] for name in known.given}
+        return self._features.known.kinds_given
 
     @property
     @abstractmethod

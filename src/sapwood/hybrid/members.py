@@ -12,7 +12,7 @@ from sapwood.regressor import Regressor
 from sapwood.rows import frames
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoded import marked_like
-from sapwood.rows.encoder import EncodedRows
+from sapwood.rows.encoder import EncodedRows, is_rows
 from sapwood.stages.labels import row_of
 from sapwood.stages.rows import GivenRow, GivenRows
 from sapwood.streams.memory import columns_of
@@ -99,7 +99,8 @@ class ManyRows(GivenRows):
         ids: KeyArray | None = None,
         first_rows: Mapping[Label, int] | None = None,
     ) -> None:
-        super().__init__(columns, ids)
+        # Columns alone do not state how many rows there are if none has a feature.
+        super().__init__(columns if columns or not count else [{}] * count, ids)
         self.columns, self.count = columns, count
         self._first_rows = first_rows or {}
 
@@ -132,7 +133,7 @@ class ManyRows(GivenRows):
 
     def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
         """Return the rows as numbers, and what they add to the features of a reader."""
-        return reader.features.read(self.columns, learn)
+        return reader.features.read(self.X, learn)
 
     def column(self, name: Label) -> Any:
         """Return the values of a feature; None if the rows do not have it."""
@@ -151,7 +152,7 @@ class ManyRows(GivenRows):
 
     def predict(self, model: Regressor, record: bool) -> FloatArray:
         """Return predictions, with a column for each target."""
-        found = model._place_many(self.columns, self.ids, record)[0]
+        found = model._place_many(self.X, self.ids, record)[0]
         return found.reshape(self.count, max(1, len(model.targets)))
 
 
@@ -172,11 +173,12 @@ def many_rows(X: Any, keys: KeyArray | None, names: Sequence[Label]) -> ManyRows
         Of the features, if X may be an array.
     """
     X = frames.lasting(X)
+    count = len(X) if is_rows(X) else 0
     first_rows = first_rows_of(X) if isinstance(X, list | tuple) else None
     if not isinstance(X, Mapping) or any(not isinstance(c, np.ndarray) for c in X.values()):
         is_table = not isinstance(X, Mapping) and frames.frame_of(X) is None
         X = columns_of(X, names if is_table else ())
-    count = len(next(iter(X.values()))) if X else 0
+    count = len(next(iter(X.values()))) if X else count
     return ManyRows(X, count, keys, first_rows)
 
 

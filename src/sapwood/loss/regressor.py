@@ -133,6 +133,7 @@ class LossRegressor(OneTargetStage):
 
     def _learn(self, batch: LabelledRows) -> None:
         rows, y, w, found, regions, delayed = batch
+        validation.check_values(y, w)
         if isinstance(rows, GivenRow):
             self._learn_given(rows, float(y[0]), float(w[0]))
             return
@@ -279,7 +280,8 @@ class Newton:
             self._hessian += w * hessian
             self._loss_weight = KEPT * self._loss_weight + w
             self._loss = KEPT * self._loss + w * value
-            share = hessian * self._weight / self._hessian
+            if self._hessian > 0.0:  # the least weights make it 0
+                share = hessian * self._weight / self._hessian
         if self._update is not None:
             self._update(y, raw, rows or 0.0)
         return label, w * min(max(share, LIGHTEST), HEAVIEST)

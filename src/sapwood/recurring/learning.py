@@ -38,11 +38,13 @@ class Learning:
         self._stage, self._batch = stage, batch
         self._rows: OneRow | ManyRows = batch.rows
         self._begin: Held = stage._held
+        # A batch ends before a row that brings a feature, which earlier rows must not have.
+        self._ends = [*batch.rows.first_rows(), batch.rows.count]
 
     @property
     def is_short(self) -> bool:
         """Whether the rows end at the next look at the latest, so that one call learns them."""
-        return self._rows.count <= LOOK - self._begin.filled
+        return len(self._ends) == 1 and self._rows.count <= LOOK - self._begin.filled
 
     def is_due(self) -> bool:
         """Whether learning has begun and has not ended."""
@@ -55,7 +57,7 @@ class Learning:
         """Learn all rows that were not learned yet."""
         while (start := self._stage._held.rows - self._begin.rows) < self._rows.count:
             held = self._stage._held
-            end = min(self._rows.count, start + LOOK - held.filled)
+            end = min(*(end for end in self._ends if end > start), start + LOOK - held.filled)
             self._stage._held = self._after(held, slice(start, end))
 
     def _after(self, held: Held, part: slice) -> Held:
@@ -88,7 +90,7 @@ class Learning:
         trial = held.trial
         if trial is None:
             return ()
-        X = [rows.x] if isinstance(rows, OneRow) else rows.columns
+        X = [rows.x] if isinstance(rows, OneRow) else rows.X
         y, w = self._batch.y[part], self._batch.w[part]
         kept: list[Regressor | None] = []
         for place, (model, learned) in enumerate(zip(trial.candidates, trial.learned, strict=True)):

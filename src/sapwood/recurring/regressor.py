@@ -151,7 +151,7 @@ class RecurringRegressor(OneTargetStage):
             refuse_row(y[bad], w[bad], bad)
         plan = rows.plan(model._reader, True)
         if len(plan.starts(model._is_limited)) > 1 and not model._has_room(plan, (), w):
-            model.copy()._learn_many(RowsToLearn(rows.columns, y, w, predicting=False))
+            model.copy()._learn_many(RowsToLearn(rows.X, y, w, predicting=False))
 
     # -- looking inside ---------------------------------------------------------------------------
 

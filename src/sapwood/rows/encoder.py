@@ -51,8 +51,11 @@ BLOCK = 2**17  # doubles of a matrix that stay in the cache while they are writt
 Convert = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they those of a categorical
 
 
-def read(features: Features, X: Any, learn: bool) -> EncodedRows:
-    """Read rows, given as an array, a mapping of columns, a list of dicts or a data frame."""
+def read(features: Features, X: Any, learn: bool, count: int = 0) -> EncodedRows:
+    """Read rows, given as an array, a mapping of columns, a list of dicts or a data frame.
+
+    `count` is how many rows a mapping without columns has.
+    """
     schema = None if isinstance(X, EncodedColumns) else features.encoding
     if type(X) is np.ndarray and schema is None:
         return _read_array(features, X, learn)
@@ -62,7 +65,7 @@ def read(features: Features, X: Any, learn: bool) -> EncodedRows:
         columns = columns_of_rows(X)
         if learn and len(X[0]) <= MAX_FEATURES:
             columns = _within_limit(features, columns)
-        plan = read(features, columns, learn)
+        plan = read(features, columns, learn, len(X))
         if learn:
             plan.set_first_rows(X)
         return plan
@@ -77,7 +80,7 @@ def read(features: Features, X: Any, learn: bool) -> EncodedRows:
                     f"x[{validation.shown(name)}] has {length} values and "
                     f"x[{validation.shown(items[0][0])}] has {lengths[0]}: the lengths must agree"
                 )
-        rows = max(lengths, default=0)
+        rows = max(lengths, default=count)
         return _read_columns(features, *_by_schema(schema, items, _of_mapping), rows, learn)
     frame = frames.opened(X)
     if frame is not None:

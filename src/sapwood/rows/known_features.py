@@ -169,6 +169,12 @@ class KnownFeatures:
         return [name for place, name in enumerate(self.names) if place not in self.flags]
 
     @property
+    def kinds_given(self) -> dict[Label, str]:
+        """The kind of each feature that rows bring."""
+        kinds = dict(zip(self.names, self.kinds, strict=True))
+        return {name: kinds[name] for name in self.given}
+
+    @property
     def categories(self) -> list[dict[Label, int]]:
         """The code of each label; not to be changed."""
         return [

@@ -100,6 +100,11 @@ class ScreenedRegressor(OneTargetStage):
         return list(self._features.names)
 
     @property
+    def feature_kinds(self) -> dict[Label, str]:
+        """What each feature is, whether the model inside gets it or not."""
+        return self._features.known.kinds_given
+
+    @property
     def names(self) -> list[Label]:
         """The names that the model inside gets: those that were chosen first, in their order."""
         with self._turn():

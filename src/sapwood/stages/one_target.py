@@ -19,8 +19,10 @@ from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
 from sapwood.row_methods import RowsToLearn
 from sapwood.rows import frames, targets
+from sapwood.rows.column import UNKNOWN
 from sapwood.stages.rows import GivenRow, GivenRows
 from sapwood.stages.stage import RowStage, Stage, passed_on, rows_learned
+from sapwood.validation import Label
 
 __all__ = [
     "LabelledRows",
@@ -70,7 +72,6 @@ class OneTargetStage(RowStage):
 
     parameters = passed_on("The arguments that make an empty model like the one inside.")
     features = passed_on("The names of the features, in the order of their first appearance.")
-    feature_kinds = passed_on("What each feature is.")
     feature_importances = passed_on("The share of each feature; sums to 1.")
     n_leaves = passed_on("The number of leaves of the model.")
 
@@ -170,6 +171,12 @@ class OneTargetStage(RowStage):
         self._both(calls[0], follow, is_due)
 
     # -- looking inside, and files ----------------------------------------------------------------
+
+    @property
+    def feature_kinds(self) -> dict[Label, str]:
+        """What each feature is: "unknown" if the model inside has had no value of it."""
+        kinds = self.model.feature_kinds
+        return {name: kinds.get(name, UNKNOWN) for name in self.features}
 
     @property
     def nbytes(self) -> int:

@@ -74,7 +74,7 @@ class View(NamedTuple):
         if isinstance(rows, GivenRow):
             return GivenRow(self.one(rows.x), rows.key)
         if isinstance(rows, ManyRows):
-            return GivenRows(self.many(rows), rows.ids)
+            return ManyRows(self.many(rows), rows.count, rows.ids)
         return GivenRows([self.one(x) for x in rows.X], rows.ids)
 
 

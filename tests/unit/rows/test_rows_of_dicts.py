@@ -53,6 +53,27 @@ def test_dicts_that_name_all_features_are_learned_as_columns_are(rows):
     assert trees[0].to_bytes() == trees[1].to_bytes()
 
 
+@pytest.mark.parametrize("model", ["HoeffdingTreeRegressor", "ForestRegressor"])
+@pytest.mark.parametrize("around", [None, "MonitoredRegressor", "IntervalRegressor"])
+def test_dicts_without_features_are_rows(model, around):
+    made = getattr(sapwood, model)()
+    if around is not None:
+        made = getattr(sapwood, around)(made)
+    assert made.predict_learn_many([{}, {}], [4.0, 4.0]).tolist() == [0.0, 4.0]
+    assert made.predict_many([{}]).tolist() == [4.0]
+    made.learn_many([{}, {"a": 1.0}], [4.0, 4.0])
+    assert made.predict_many([{"a": 1.0}, {}], record=False).tolist() == [4.0, 4.0]
+    with pytest.raises(ValueError, match="X has 1 rows and y has 2 values"):
+        made.learn_many([{}], [1.0, 2.0])
+
+
+def test_a_class_is_learned_from_a_row_without_features():
+    model = sapwood.HoeffdingTreeClassifier()
+    model.learn_one({}, "a")
+    model.learn_many([{}, {}], ["b", "b"])
+    assert model.predict_many([{}, {}]).tolist() == ["b", "b"]
+
+
 def test_dicts_are_evaluated():
     rows = [{"a": float(row % 5), "c": "uv"[row % 2]} for row in range(300)]
     y = [3 * row["a"] for row in rows]

@@ -182,6 +182,59 @@ def test_labels_that_are_rejected_change_nothing(around):
 
 
 @alone
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
+def test_weights_that_are_rejected_are_named_and_change_nothing(around, weight):
+    model = AROUND[around](HoeffdingTreeRegressor())
+    model.learn_one({"a": 0.1}, 1.0)
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match=f"w = {weight}.*positive finite"):
+        model.learn_one({"a": 0.1}, 2.0, weight)
+    with pytest.raises(ValueError, match=f"w = {weight} at position 0.*positive finite"):
+        model.learn_many({"a": [0.1]}, [2.0], [weight])
+    assert model.to_bytes() == before
+
+
+@alone
+def test_the_least_weights_are_learned(around):
+    model = AROUND[around](HoeffdingTreeRegressor())
+    for label in (1.0, 2.0, 3.0):
+        model.learn_one({"a": 0.1}, label, 5e-324)
+    assert 1.0 <= model.predict_one({"a": 0.1}) <= 3.0
+
+
+@alone
+def test_a_batch_whose_rows_bring_features_is_its_rows_one_by_one(around):
+    X, y = counts(300)
+    rows = rows_of(X)
+    for place, x in enumerate(rows):
+        if place >= 110:
+            x["c"] = f"label {place % 3}"
+        if place >= 120 and place % 2:
+            x["d"] = float(place % 7)
+    batch, single = (AROUND[around](HoeffdingTreeRegressor(grace_period=30)) for _ in range(2))
+    found = batch.predict_learn_many(rows, y).tolist()
+    expected = []
+    for x, label in zip(rows, y.tolist(), strict=True):
+        expected.append(single.predict_one(x))
+        single.learn_one(x, label)
+    assert found == expected
+    assert batch.feature_kinds == single.feature_kinds
+    assert batch.features == single.features == list(batch.feature_kinds)
+
+
+@alone
+def test_rows_without_features_are_rows(around):
+    batch, single = (AROUND[around](HoeffdingTreeRegressor()) for _ in range(2))
+    expected = []
+    for label in (1.0, 2.0):
+        expected.append(single.predict_one({}))
+        single.learn_one({}, label)
+    assert batch.predict_learn_many([{}, {}], [1.0, 2.0]).tolist() == expected
+    assert batch.predict_many([{}, {}, {}]).tolist() == 3 * [single.predict_one({})]
+    assert batch.model.summary.rows == 2
+
+
+@alone
 def test_too_few_ids_are_rejected_before_anything_is_learned(around):
     X, y = counts(300)
     model = AROUND[around](HoeffdingTreeRegressor())
@@ -192,7 +245,7 @@ def test_too_few_ids_are_rejected_before_anything_is_learned(around):
 
 def test_what_the_model_inside_does_not_offer_is_named():
     inside = "if the model inside does, and a ForestRegressor does not"
-    with pytest.raises(AttributeError, match=f"ForestClassifier offers draw {inside}"):
+    with pytest.raises(AttributeError, match=r"has no draw: .* draw a member"):
         sapwood.ForestClassifier().draw()
     with pytest.raises(AttributeError, match=f"IntervalRegressor offers draw {inside}"):
         IntervalRegressor(ForestRegressor()).draw()
