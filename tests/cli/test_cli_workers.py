@@ -75,7 +75,8 @@ def test_workers_learn_the_members_of_a_forest(files, tmp_path):
 
 
 REFUSED = {
-    "lags": (("--lags", "1"), "needs rows one after the other"),
+    "lags": (("--lags", "1"), "sapwood: --lags needs rows one after the other"),
+    "means": (("--means-of", "a:3"), "sapwood: --means-of needs rows one after the other"),
     "delay": (("--delay", "5"), "--delay needs rows one after the other"),
     "interval": (("--interval", "0.9"), "--interval needs rows one after the other"),
     "engine": (("--engine", "celery"), "celery is no engine"),

@@ -112,7 +112,10 @@ class WorkersJob:
         later = {
             "--delay": self.targets.delay,
             "--labels": self.targets.labels,
-            "--lags, --means": self.learning.wants_lags,
+            "--lags": self.learning.lags,
+            "--lags-of": self.learning.lags_of,
+            "--means": self.learning.means,
+            "--means-of": self.learning.means_of,
             "--interval": self.learning.interval,
             **self.learning.of_the_target,
             "--time": self.reading.time,
