@@ -6,7 +6,7 @@ from river.checks import yield_checks
 
 from sapwood import river
 
-OTHERS = ("HybridRegressor", "Lags")
+OTHERS = ("HybridRegressor", "Lags", "ModelRegressor")
 """What needs arguments."""
 MODELS = [
     getattr(river, name)
