@@ -245,7 +245,7 @@ def test_report_and_curve(file):
         "Reliability diagram",
         "ROC AUC",
         "storm",
-        "of the class before",
+        "accuracy of the previous class",
     ):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org", "")

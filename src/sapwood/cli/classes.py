@@ -101,7 +101,7 @@ def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
         table.add_row(title, f"{metrics[name]:.4f}")
     for level, own in found.sets.items():
         table.add_row(f"coverage of sets, level {level}", f"{own['coverage']:.4f}")
-        table.add_row("  classes in a set", f"{own['size']:.2f}")
+        table.add_row(f"classes in a set, level {level}", f"{own['size']:.2f}")
     terminal.print(table)
     labels = found.scores.labels
     if len(labels) <= MOST_SHOWN:
@@ -125,7 +125,8 @@ def print_class_counts(found: ClassEvaluation, terminal: Terminal) -> None:
     if found.pending:
         words.append(f"{found.pending:,} pending")
     terminal.say(", ".join(words))
-    terminal.say(f"model: {found.leaves:,} leaves, {found.nbytes:,} bytes")
+    leaves = f"{found.leaves:,} {'leaf' if found.leaves == 1 else 'leaves'}"
+    terminal.say(f"model: {leaves}, {found.nbytes / 1e6:.2f} MB")
 
 
 class ClassJob(Job):

@@ -58,10 +58,21 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
         finally:
             files.CONFIG.reset(token)
 
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__name__, command.__doc__ = function.__name__, _unwrapped(function.__doc__ or "")
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__signature__ = inspect.Signature(_with_defaults_last(parameters))  # type: ignore[attr-defined]
     return command
+
+
+def _unwrapped(document: str) -> str:
+    r"""Return a docstring whose paragraphs are lines, which typer breaks to the width of a terminal.
+
+    Examples
+    --------
+    >>> _unwrapped("One line.\n\n    Two lines,\n    indented.\n    ")
+    'One line.\n\nTwo lines, indented.'
+    """
+    return "\n\n".join(" ".join(each.split()) for each in inspect.cleandoc(document).split("\n\n"))
 
 
 def _options_of(kind: type[Any]) -> Iterable[Parameter]:

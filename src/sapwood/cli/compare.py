@@ -58,9 +58,9 @@ def compare(
     measure: Annotated[
         Measure | None,
         typer.Option(
-            help="The measure by which models are ranked; of classes accuracy or another of the last "
-            "four.",
-            show_default="rmse, of classes accuracy",
+            help="The measure by which models are ranked: of numbers one of the first three, of "
+            "classes one of the last four.",
+            show_default="rmse; accuracy for classes",
         ),
     ] = None,
     task: options.Task = "auto",
@@ -80,8 +80,8 @@ def compare(
 ) -> None:
     """Evaluate several models on several streams, and rank them.
 
-    A model that fails on a stream is the last there; the others go on. With several targets models
-    are ranked by the mean over targets, of errors in units of each target's deviation.
+    A model that fails on a stream is ranked last there; the other models continue. With several
+    targets, models are ranked by the mean over targets, of errors in units of each target's deviation.
     """
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):

@@ -79,11 +79,11 @@ SHOWN = {
 }
 DEFAULTS_SHOWN = ", ".join(f"{name}={value}" for name, value in SHOWN.items())
 MODEL_HELP = (
-    "tree (the default), the fastest; adaptive, a tree that follows changes; forest, the most "
-    "accurate of them; hybrid, a forest and a batch learner that is refitted (see --batch); mean "
-    "or last, to compare with; a saved model's FILE, to go on with it; "
+    "tree (the default), the fastest; adaptive, a tree that adapts to concept drift; forest, the "
+    "most accurate of the three; hybrid, a forest and a batch learner that is refitted (see "
+    "--batch); mean or last, baselines; the FILE of a saved model, whose training continues; "
     "lightgbm, sgd or river:CLASS, such as river:ARFRegressor, of other libraries; or "
-    "MODULE:FACTORY for anything else that has predict_one and learn_one."
+    "MODULE:FACTORY for any other model that has predict_one and learn_one."
 )
 
 

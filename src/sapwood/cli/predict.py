@@ -1,4 +1,4 @@
-"""`sapwood predict`: a prediction for each row, in order, as rows come."""
+"""`sapwood predict`: a prediction for each row, in order, as rows arrive."""
 
 import time
 import zlib
@@ -66,9 +66,9 @@ def predict(
     """Predict each row of a stream, in order, as rows arrive.
 
     Columns that the model does not know are ignored, those that the stream lacks count as missing.
-    A row that cannot be read, if it is not to stop all, gets an empty line. For a model with lags,
-    the rows follow those that it has learned; with --target, their own targets become lags of
-    the rows behind them.
+    With --on-bad-row skip, a row that cannot be read gets an empty line. For a model with lags, the
+    rows follow those that it has learned; with --target, their own targets become lags of later
+    rows.
     """
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):

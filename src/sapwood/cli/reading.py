@@ -136,8 +136,8 @@ class Reading(Writing):
         "NAME",
     )
     sample_rows: int | None = input_field(
-        "Rows that are looked at to find what columns are (1000): from a pipe, predictions "
-        "are written once so many have come.",
+        "Rows from which the types of columns are inferred (1000). From a pipe, the first "
+        "predictions are written after this many rows.",
         "ROWS",
         names=("--sample",),
         show_default=False,

@@ -129,8 +129,8 @@ class Learning(options.LagOptions):
         "of y and one of its square root."
     )
     loss: Literal["poisson", "huber", "winsorized"] | None = model_field(
-        "Minimise another loss than the squared error: poisson for counts, huber for targets "
-        "with large errors, winsorized for isolated outliers."
+        "Minimise another loss than the squared error: poisson for counts, huber if many "
+        "errors are large, winsorized for isolated outliers."
     )
     stage: str | None = model_field(
         "Put a stage around the model: screened, for hundreds of features of which few matter; "

@@ -1,4 +1,4 @@
-"""`sapwood train`: learn a stream, and keep the model."""
+"""`sapwood train`: train a model on a stream and save it."""
 
 from pathlib import Path
 from typing import Annotated

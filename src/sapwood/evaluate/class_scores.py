@@ -31,9 +31,9 @@ RANKS, STEEPEST = 400, 10.0  # bins of the ROC curve, equally wide from logit -1
 
 CLASS_METRICS = {
     "accuracy": "accuracy",
-    "accuracy_majority": "  of the majority class",
-    "accuracy_no_change": "  of the class before",
-    "accuracy_window": "  of the last rows",
+    "accuracy_majority": "accuracy of the majority class",
+    "accuracy_no_change": "accuracy of the previous class",
+    "accuracy_window": "accuracy of the last rows",
     "balanced_accuracy": "balanced accuracy",
     "kappa": "Cohen's kappa",
     "kappa_temporal": "kappa temporal",
@@ -43,7 +43,7 @@ CLASS_METRICS = {
     "brier": "Brier score",
     "calibration_error": "calibration error",
 }
-"""How each score is called; those after blanks are baselines or parts of the one before."""
+"""How each score is called; the majority class and the previous class are baselines."""
 
 CURVE = np.dtype(
     [("row", np.int64), ("accuracy", float), ("accuracy_window", float), ("log_loss", float)]

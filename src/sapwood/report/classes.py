@@ -1,5 +1,6 @@
 """The report of an evaluation of classes: one page that needs nothing else."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -42,7 +43,7 @@ TITLES = {
     "reliability": "Reliability",
     "accuracy": "Accuracy over the stream",
     "drift": "Drift events",
-    "importances": "Importances",
+    "importances": "Feature importance",
     "rules": "Rules",
     "settings": "Settings",
 }
@@ -90,19 +91,19 @@ def render_classes(
 def _result(evaluation: ClassEvaluation) -> str:
     metrics = evaluation.scores.metrics()
     values = [
-        ("Accuracy", measured(metrics["accuracy"]), "share of rows that were right"),
-        ("Kappa", measured(metrics["kappa"]), "1 is perfect, 0 is chance"),
-        ("Log-loss", measured(metrics["log_loss"]), "of the probabilities"),
+        ("Accuracy", _share(metrics["accuracy"]), "share of rows that were right"),
+        ("Kappa", _share(metrics["kappa"]), "1 is perfect, 0 is chance"),
+        ("Log-loss", _share(metrics["log_loss"]), "of the probabilities"),
         ("Rows", count(evaluation.read), "read"),
         ("Rejected", count(evaluation.rejected), "of them"),
         ("Classes", count(len(evaluation.scores.labels)), "seen"),
         ("Leaves", count(evaluation.leaves), "at the end"),
         ("Memory", megabytes(evaluation.nbytes), "at the end"),
     ]
-    rows = [(text(title.strip()), measured(metrics[name])) for name, title in CLASS_METRICS.items()]
+    rows = [(text(title), _share(metrics[name])) for name, title in CLASS_METRICS.items()]
     for level, own in evaluation.sets.items():
-        rows.append((f"coverage of prediction sets, level {level}", measured(own["coverage"])))
-        rows.append(("classes in a set", measured(own["size"])))
+        rows.append((f"coverage of prediction sets, level {level}", _share(own["coverage"])))
+        rows.append((f"classes in a set, level {level}", f"{own['size']:.2f}"))
     heads = (Words("metric"), "all rows")
     became = [
         ("read", count(evaluation.read)),
@@ -117,6 +118,11 @@ def _result(evaluation: ClassEvaluation) -> str:
         f'<div class="wide scroll">{table(heads, rows, caption="Metrics and baselines")}</div>'
         f"{counts}</div>"
     )
+
+
+def _share(value: float) -> str:
+    """Return a score with four decimals, as the command line prints it."""
+    return f"{value:.4f}" if math.isfinite(value) else ABSENT
 
 
 def _drift(events: Sequence[DriftEvent]) -> str:
@@ -140,7 +146,7 @@ def _confusion(evaluation: ClassEvaluation) -> str:
     totals = matrix.sum(axis=1)
     hits = np.diag(matrix) / np.maximum(totals, 1)
     rows = [
-        (text(label), *(count(each) for each in own), measured(recall) if total else ABSENT)
+        (text(label), *(count(each) for each in own), _share(recall) if total else ABSENT)
         for label, own, recall, total in zip(labels, matrix.tolist(), hits, totals, strict=True)
     ]
     return scrolled([*heads, "recall"], rows, caption="Rows by actual and predicted class")

@@ -38,7 +38,8 @@ Results = Mapping[str, Mapping[str, Any]]
 """For each stream and model what was found."""
 
 TITLES: dict[plot.Measure, str] = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
-CLASS_TITLES = {name: title.strip() for name, title in CLASS_METRICS.items()}
+CLASS_TITLES = CLASS_METRICS
+FEW_STREAMS = 3  # whose names fit above the columns of a table
 CLASS_CURVES = {"accuracy_window": "Accuracy of the last rows", "log_loss": "Log-loss"}
 LARGEST_IS_BEST = ("r2", "accuracy", "balanced_accuracy", "kappa")
 MOST_CURVES = 7  # that eyes distinguish
@@ -175,7 +176,8 @@ def _ranks(
 ) -> str:
     """Return the average ranks, the measure on each stream, and whether ranks differ."""
     names = _streams(list(results))
-    streams = (text(plain(names[stream], 24)) for stream in results)
+    most = 60 if len(results) <= FEW_STREAMS else 24
+    streams = (text(plain(names[stream], most)) for stream in results)
     heads = [Words(""), "average rank", *streams, "seconds"]
     rows = []
     for model, rank in ranks.items():

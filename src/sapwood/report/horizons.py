@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from sapwood.plot.style import label_axes, looks_of
 from sapwood.report.charts import chart
-from sapwood.report.html import ABSENT, charts, count, measured, table, text
+from sapwood.report.html import ABSENT, charts, count, measured, scrolled, text
 
 if TYPE_CHECKING:
     from sapwood.evaluate.seasonal import SeasonalErrors
@@ -52,8 +52,9 @@ def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
         ax.set_xticks(places, [str(row["horizon"]) for row in horizons])
 
     picture = chart("horizon-skill", "Skill by horizon", draw) if len(horizons) > 1 else ""
+    scored = scrolled(heads, rows, caption="Scores by horizon, one model each")
     return (
-        f"{table(heads, rows, caption='Scores by horizon, one model each')}\n{picture}<p>Skill is 1 − RMSE "
+        f"{scored}\n{picture}<p>Skill is 1 − RMSE "
         "of the model / RMSE of the naive forecast. MASE is the MAE divided by the mean absolute "
         f"difference of values a season apart.{seasonal}{_pinball(level)} The other parts of this page "
         "are of the longest horizon.</p>"
@@ -93,7 +94,7 @@ def render_hours(found: "SeasonalErrors | None") -> str:
         )
         if lines
     ]
-    made = table(heads, rows, caption="Scores by hour of the day")
+    made = scrolled(heads, rows, caption="Scores by hour of the day")
     return f"{charts(*drawn)}\n{made}"
 
 

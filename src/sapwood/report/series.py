@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sapwood.formatting import moment, r_squared
-from sapwood.report.html import Words, count, measured, table, text
+from sapwood.report.html import Words, count, measured, scrolled, text
 
 if TYPE_CHECKING:
     from sapwood.evaluate.series import SeriesErrors, SeriesTable
@@ -41,7 +41,7 @@ def render_series(found: "SeriesTable | None") -> str:
         words += f"{count(found.others.rows)} rows are of further series. "
     apart = f"{found.season} row" if found.season == "1" else text(found.season)
     return (
-        f"{table(heads, rows, caption='Scores by series')}\n<p>{words}MASE is the MAE divided by the "
+        f"{scrolled(heads, rows, caption='Scores by series')}\n<p>{words}MASE is the MAE divided by the "
         f"mean absolute difference of values of the series that are {apart} apart.</p>"
     )
 
