@@ -211,7 +211,7 @@ def test_without_a_checkpoint_it_is_told_what_would_have_helped(tmp_path) -> Non
         process.stdout.readline()
     ended = stop(process, signal.SIGINT)
     assert ended.code == 130
-    assert "with --checkpoint FILE, the same command could go on" in ended.stderr
+    assert "with --checkpoint FILE, the same command would resume there" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

@@ -99,7 +99,7 @@ def test_bad_rows_and_missing_labels(files):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--lags", "3"], "--lags, --means needs rows one after the other"),
+        (["--lags", "3"], "--lags needs rows one after the other"),
         (["--delay", "3"], "--delay needs rows one after the other"),
         (["--checkpoint", "job"], "--checkpoint is not for --workers with classes"),
         (["--on-bad-row", "skip", "--bad-rows", "b.csv"], "--bad-rows is not for --workers"),

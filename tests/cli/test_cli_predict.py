@@ -147,7 +147,9 @@ def test_predictions_go_to_a_file_if_asked(folder, trained) -> None:
 
 def test_a_header_alone_has_no_predictions(folder, trained) -> None:
     write_csv(folder / "none.csv", [])
-    assert predictions(invoke("predict", trained, "none.csv")) == []
+    ended = invoke("predict", trained, "none.csv")
+    assert predictions(ended) == []
+    assert "sapwood: none.csv has no rows: nothing was predicted" in ended.stderr
 
 
 # -- bad rows -------------------------------------------------------------------------------------

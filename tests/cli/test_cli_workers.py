@@ -75,7 +75,8 @@ def test_workers_learn_the_members_of_a_forest(files, tmp_path):
 
 
 REFUSED = {
-    "lags": (("--lags", "1"), "needs rows one after the other"),
+    "lags": (("--lags", "1"), "sapwood: --lags needs rows one after the other"),
+    "means": (("--means-of", "a:3"), "sapwood: --means-of needs rows one after the other"),
     "delay": (("--delay", "5"), "--delay needs rows one after the other"),
     "interval": (("--interval", "0.9"), "--interval needs rows one after the other"),
     "engine": (("--engine", "celery"), "celery is no engine"),
@@ -98,6 +99,28 @@ def test_what_workers_cannot_do_is_refused(files, tmp_path, options, words):
     found = invoke("train", files, "-t", "sold", "--save", "m.sapwood", *THREADS, *options)
     assert found.code == 2
     assert words in found.stderr
+    assert not (tmp_path / "m.sapwood").exists()
+
+
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+def test_a_header_alone_is_rejected(tmp_path, monkeypatch, task):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "header.csv").write_text("a,sold\n")
+    command = ("train", "header.csv", "-t", "sold", "--task", task, "--save", "m.sapwood")
+    found = invoke(*command, *THREADS)
+    assert found.code == 2
+    assert "header.csv has no rows: there is nothing to learn from" in found.stderr
+    assert not (tmp_path / "m.sapwood").exists()
+
+
+def test_a_model_of_nothing_is_not_saved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wide.csv").write_text("a,sold\n" + 3 * "1,2,3\n" + "1,\n")
+    command = ("train", "wide.csv", "-t", "sold", "--on-bad-row", "skip", "--save", "m.sapwood")
+    found = invoke(*command, *THREADS)
+    assert found.code == 2
+    counts = "(3: another number of fields; 1 had no target)"
+    assert f"wide.csv: none of 4 rows was learned {counts}: fix the rows" in found.stderr
     assert not (tmp_path / "m.sapwood").exists()
 
 

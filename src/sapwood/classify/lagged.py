@@ -16,6 +16,7 @@ from sapwood.corrector._pending import key_of_row
 from sapwood.corrector.tokens import EMPTY
 from sapwood.lags.lags import LaggedRows, Lags
 from sapwood.lags.model import LaggedModel
+from sapwood.lags.spans import Spans
 from sapwood.stages.order import check_order
 from sapwood.stages.rows import rows_of
 from sapwood.stages.stage import passed_on, rows_learned
@@ -124,9 +125,10 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
     ----------
     model : HoeffdingTreeClassifier, AdaptiveTreeClassifier or ForestClassifier
         It learns rows that have lags.
-    lags : Lags
-        The lag features; the object is copied. Lags of the target are categories: the labels of
-        earlier rows, as text. Lags and means of other columns are numbers.
+    lags : Lags, or int, str or sequence of such
+        The lag features; the object is copied. ``[1, 2]`` stands for ``Lags([1, 2])``. Lags of the
+        target are categories: the labels of earlier rows, as text. Lags and means of other columns
+        are numbers.
 
     Notes
     -----
@@ -152,14 +154,14 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
     format = 5
     task: ClassVar[str] = "classes"
 
-    def __init__(self, model: Classifier, lags: Lags) -> None:
+    def __init__(self, model: Classifier, lags: Lags | Spans) -> None:
         super().__init__(model, lags)
         if not isinstance(model, Classifier):
             raise ValueError(
                 f"model = {validation.shown(model)}: a classifier of Sapwood is expected; lags of "
                 "numbers are those of sapwood.lags.LaggedModel"
             )
-        self._lags = ClassLags.around(lags, model)
+        self._lags = ClassLags.around(self._lags, model)
 
     @property
     def model(self) -> Any:

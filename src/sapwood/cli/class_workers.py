@@ -12,6 +12,7 @@ from sapwood.classify.labels import class_label
 from sapwood.classify.merging import check_mergeable, merged, start_with
 from sapwood.cli.classes import ClassJob
 from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.follow import check_rows_read
 from sapwood.cli.models import saved_model
 from sapwood.cli.workers import WorkersJob
 from sapwood.merge import MergeError
@@ -111,6 +112,7 @@ class ClassWorkersJob(WorkersJob):
         except MergeError as error:
             raise UsageError(f"--workers: {error}") from None
         counts = tuple(map(sum, zip(*(share.counts for share in found), strict=True)))
+        check_rows_read(counts[0], job.stream.name)
         if whole is None:
             job.run.rows_read, _, job.run.rows_unlabelled = counts[:3]
             for share in found:

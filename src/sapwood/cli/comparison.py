@@ -14,7 +14,7 @@ from rich.table import Table
 
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, visible
-from sapwood.cli.follow import check_not_empty
+from sapwood.cli.follow import check_rows_read
 from sapwood.cli.options import LagOptions
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.reading import Reading
@@ -251,6 +251,6 @@ def _evaluated(terminal: Terminal, run: Any, model: str) -> Any:
     except Exception as error:  # whatever a model raises
         words = " ".join(f"{type(error).__name__}: {error}".split())
         return Failed(words, run.rows_read if isinstance(run, ClassRun) else run.rows_learned)
-    check_not_empty(run)
+    check_rows_read(run.rows_read, run.stream.name)
     run.check_used()
     return found

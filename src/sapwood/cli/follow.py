@@ -25,7 +25,7 @@ from sapwood.evaluate.prequential import Prequential
 from sapwood.streams.stream import MOST_ROWS
 from sapwood.system import system
 
-__all__ = ["Follower", "check_not_empty"]
+__all__ = ["Follower", "check_rows_read"]
 
 TERMINATED = 143
 UNREADABLE = ("stream", "features", "calendar")
@@ -35,10 +35,10 @@ UNREADABLE = ("stream", "features", "calendar")
 Run = TypeVar("Run", Prequential, ClassRun)
 
 
-def check_not_empty(run: Prequential | ClassRun) -> None:
-    """Complain of a stream that has ended before it has begun."""
-    if run.rows_read == 0:
-        raise UsageError(f"{run.stream.name} has no rows: there is nothing to learn from")
+def check_rows_read(rows: int, name: str) -> None:
+    """Complain of a stream of which no row was read."""
+    if rows == 0:
+        raise UsageError(f"{name} has no rows: there is nothing to learn from")
 
 
 class _Abandoned(BaseException):
@@ -139,7 +139,7 @@ class Follower(Generic[Run]):
                 progress.update(step.done)
                 if self._file is not None and self._mark() - self._saved_at >= self._every:
                     self._save()
-        check_not_empty(self.run)
+        check_rows_read(self.run.rows_read, self.run.stream.name)
         self.run.check_used()
         self._save()
 
@@ -199,8 +199,8 @@ class Follower(Generic[Run]):
             self.terminal.say(f"interrupted after {rows} rows: the same command resumes there")
         else:
             self.terminal.say(
-                f"interrupted after {rows} rows; with --checkpoint FILE, the same command could go "
-                "on from there"
+                f"interrupted after {rows} rows, nothing was saved; with --checkpoint FILE, the same "
+                "command would resume there"
             )
         raise typer.Exit(self._exit_code)
 

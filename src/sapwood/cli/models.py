@@ -2,12 +2,13 @@
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import sapwood
-from sapwood import load
+from sapwood import load, validation
 from sapwood.classify.leaves import NAIVE_BAYES
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
@@ -149,13 +150,17 @@ def with_stage(model: Any, option: str, stage: str, value: str | None) -> Any:
         raise UsageError(f"{option} {value}: {error}") from None
 
 
-def with_named_stage(model: Any, text: str | None, lag_features: Sequence[Label] = ()) -> Any:
+def with_named_stage(
+    model: Any, text: str | None, features: Iterable[Label], lag_features: Sequence[Label] = ()
+) -> Any:
     """Return a model within a stage that --stage names; itself if there is none.
+
+    - `features`: the features of the stream.
 
     Examples
     --------
-    >>> tree = sapwood.HoeffdingTreeRegressor()
-    >>> with_named_stage(tree, "views:crosses=shop:item+east:north:0.5").crosses
+    >>> tree, columns = sapwood.HoeffdingTreeRegressor(), ["shop", "item", "east", "north"]
+    >>> with_named_stage(tree, "views:crosses=shop:item+east:north:0.5", columns).crosses
     (('shop', 'item'), ('east', 'north', 0.5))
     """
     if text is None:
@@ -167,26 +172,34 @@ def with_named_stage(model: Any, text: str | None, lag_features: Sequence[Label]
     known = [each for each in inspect.signature(stage).parameters if each != "model"]
     for each in settings.keys() - {*known}:
         raise UsageError(f"--stage {name} has no parameter {each}: {nearest(each, known)}")
+    columns = {str(each): [each] for each in (*features, *lag_features)}
+    if lag_features:
+        columns.setdefault(LAGS, [*lag_features])
     try:
-        given = {each: _of_stage(each, value, lag_features) for each, value in settings.items()}
+        given = {each: _of_stage(each, value, columns) for each, value in settings.items()}
         return stage(model, **given)
     except (TypeError, ValueError) as error:
         raise UsageError(f"--stage {text}: {error}") from None
 
 
-def _of_stage(name: str, value: str, lag_features: Sequence[Label]) -> Any:
-    """Return the value of a parameter of a stage; columns are joined by +, and those of a cross by :."""
+def _of_stage(name: str, value: str, known: Mapping[str, list[Label]]) -> Any:
+    """Return the value of a parameter of a stage.
+
+    Columns are joined by +, and those of a cross by :. `known` has the columns by what is typed.
+    """
     if name == "max_bytes":
         return byte_count(value)
     if name not in COLUMNS:
         return literal(value)
-    columns: list[Any] = [each for each in value.split("+") if each]
-    if name == "crosses":
-        return [(*each.split(":")[:2], *map(literal, each.split(":")[2:])) for each in columns]
-    if LAGS in columns and lag_features:
-        columns.remove(LAGS)
-        columns += lag_features
-    return columns
+    parts = [each.split(":") for each in value.split("+") if each]
+    for each in chain.from_iterable(own[:2] for own in parts):
+        if each == LAGS and LAGS not in known:
+            raise ValueError("there are no lag features: add --lags, or leave lags out")
+        if each not in known:
+            raise ValueError(f"no column {validation.shown(each)}: {nearest(each, known)}")
+    if name != "crosses":
+        return [*chain.from_iterable(known[each] for own in parts for each in own)]
+    return [(*(known[each][0] for each in own[:2]), *map(literal, own[2:])) for own in parts]
 
 
 def with_bounds(model: Any, levels: Sequence[float]) -> Any:

@@ -347,6 +347,8 @@ class _Predicting:
                 f"sapwood: {self.request.lost}: name --target if the file has targets"
                 + ("" if self.request.class_columns else recursive)
             )
+        if self.read == 0:
+            terminal.say(f"sapwood: {self.stream.name} has no rows: nothing was predicted")
         predicted = self.read - self.rejected
         terminal.say(
             f"rows: {self.read:,} read, {predicted:,} predicted, {self.rejected:,} rejected"

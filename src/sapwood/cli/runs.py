@@ -276,7 +276,8 @@ def _model(saved: Any, learning: Learning, stream: Stream, ahead: Ahead, lags: L
     made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
     made = with_stage(made, "--transform", "TransformedRegressor", learning.transform)
     made = with_stage(made, "--loss", "LossRegressor", learning.loss)
-    made = with_named_stage(made, learning.stage, () if lags is None else lags.features)
+    lagged = () if lags is None else lags.features
+    made = with_named_stage(made, learning.stage, stream.features, lagged)
     made = ahead.stacked(made, named, lags, stream) if learning.lags == AUTO else made
     made = with_bounds(made, learning.interval)
     return made if lags is None else LaggedModel(made, lags)

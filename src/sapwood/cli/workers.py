@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.follow import check_rows_read
 from sapwood.cli.models import make_model, saved_model
 from sapwood.cli.outputs import BadRowFile
 from sapwood.cli.reading import Reading
@@ -59,7 +60,7 @@ class WorkersJob:
                 stack.callback(rejected.close)
             try:
                 opened = stack.enter_context(engine(self.engine, self.workers))
-                return Rounds(
+                rounds = Rounds(
                     self._model_for if saved is None else self._checked(saved),
                     self.stream,
                     workers=self.workers,
@@ -70,7 +71,8 @@ class WorkersJob:
                     every=seconds,
                     listener=_Lines(terminal),
                     on_bad_rows=None if rejected is None else rejected.write_bad,
-                ).run()
+                )
+                trained = rounds.run()
             except ModuleNotFoundError as error:
                 if error.name not in ("distributed", "ray"):
                     raise
@@ -80,6 +82,8 @@ class WorkersJob:
                 ) from None
             except MergeError as error:
                 raise UsageError(str(error)) from None
+        _check_learned(trained, rounds.source.name)
+        return trained
 
     def show(self, found: Any, terminal: Terminal) -> None:
         """Print the errors on the way, and what became of all rows."""
@@ -112,7 +116,10 @@ class WorkersJob:
         later = {
             "--delay": self.targets.delay,
             "--labels": self.targets.labels,
-            "--lags, --means": self.learning.wants_lags,
+            "--lags": self.learning.lags,
+            "--lags-of": self.learning.lags_of,
+            "--means": self.learning.means,
+            "--means-of": self.learning.means_of,
             "--interval": self.learning.interval,
             **self.learning.of_the_target,
             "--time": self.reading.time,
@@ -147,6 +154,19 @@ class WorkersJob:
                 "cannot be trained by workers: pass -m tree or -m forest, or leave out --workers"
             )
         return model
+
+
+def _check_learned(trained: Any, name: str) -> None:
+    """Complain if no row was learned: a model of nothing would mislead."""
+    check_rows_read(trained.rows_read, name)
+    if trained.rows_learned == 0:
+        counts = [f"{count:,}: {reason}" for reason, count in trained.refused.most_common()]
+        if trained.rows_without_target:
+            counts.append(f"{trained.rows_without_target:,} had no target")
+        raise UsageError(
+            f"{name}: none of {trained.rows_read:,} rows was learned ({'; '.join(counts)}): fix the "
+            "rows, or leave out --on-bad-row skip to see the first"
+        )
 
 
 class _Lines:

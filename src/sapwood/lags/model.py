@@ -20,6 +20,7 @@ from sapwood.lags.pending_rows import (
     pending_bytes,
     restored,
 )
+from sapwood.lags.spans import Spans
 from sapwood.model import Model, State, from_bytes
 from sapwood.row_methods import RowsToLearn, whole_batch
 from sapwood.rows import targets
@@ -47,8 +48,9 @@ class LaggedModel(OfferedIntervals):
     model : object
         A model of Sapwood, such as `sapwood.HoeffdingTreeRegressor`. Other ones can be evaluated,
         but not saved.
-    lags : Lags
-        The lag features, with the values of earlier rows.
+    lags : Lags, or int, str or sequence of such
+        The lag features, with the values of earlier rows. ``[1, 24]`` stands for ``Lags([1, 24])``,
+        and for a model that has learned several targets, for the lags of each.
 
     Notes
     -----
@@ -86,14 +88,16 @@ class LaggedModel(OfferedIntervals):
         ".model.of_target reads rows that have their lags"
     )
 
-    def __init__(self, model: Any, lags: Lags) -> None:
-        if not isinstance(lags, Lags):
-            raise ValueError(f"lags = {validation.shown(lags)}: those of sapwood.lags are expected")
+    def __init__(self, model: Any, lags: Lags | Spans) -> None:
         check_order(self.kind, model)
         known = list(model.targets) if getattr(model, "several_targets", False) else []
+        if not isinstance(lags, Lags):
+            lags = Lags(lags, target=known or "y")
         if known and (isinstance(lags.target, str) or set(known) != set(lags.target)):
-            told = ", ".join(map(validation.shown, known))
-            raise ValueError(f"the targets of the model are {told}: name them in lags, as target=")
+            names = ", ".join(map(validation.shown, known))
+            raise ValueError(
+                f"the targets of the model are {names}: name them in lags, as target=[{names}]"
+            )
         super().__init__()
         self._set_model(model)
         self._lags = lags

@@ -33,10 +33,9 @@ OF_TARGET = ("cost", "weight", "late_cost", "late_weight")
 
 def records_of_costs(kernel: TreeKernel) -> Array:
     """Return the records that hold what columns cost each target, shape (columns, targets)."""
-    if kernel.targets == 1:
-        return kernel.columns.known_facts[:, None]
-    found: Array = kernel.columns.known_costs.reshape(kernel.features, kernel.targets)
-    return found
+    columns, targets = kernel.columns, kernel.targets
+    found: Array = columns.known_facts if targets == 1 else columns.known_costs
+    return found.reshape(kernel.features, targets)
 
 
 def facts_added(kernel: TreeKernel, before: Array) -> Array:

@@ -16,6 +16,7 @@ from sapwood.merge.layout import SCORES
 from sapwood.merge.leaf_sums import joined_leaves, joined_moments
 from sapwood.merge.release import check_release, of_this_release
 from sapwood.records import check
+from sapwood.row_methods import RowsToLearn
 from sapwood.rows.features import Features
 from sapwood.rows.targets import Targets, fitting
 from sapwood.storage import container
@@ -237,7 +238,7 @@ def learned_and_scored(
     model: Any, X: Any, y: Targets, w: ArrayLike | None = None
 ) -> tuple[Array, Array]:
     """Let a model learn rows; return what it predicts just before each, and the SCORES of that."""
-    predictions = model._learn_many(X, y, w, None, delayed=False)
+    predictions = model._learn_many(RowsToLearn(X, y, w, delayed=False))
     _, known = fitting(y, model._names(), True, "model")
     return predictions, scores_of(known, predictions)
 

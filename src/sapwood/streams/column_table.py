@@ -23,6 +23,11 @@ MANY = 20
 """Values from which on it is no chance that text never repeats."""
 NEARLY_ALL = 0.9
 NEARLY_ONE = 0.99
+NEARLY_SAME = 1e-3
+"""Difference of two columns of numbers, as a share of their range, up to which they are the same."""
+SURELY, MOST_PAIRED = 50, 300
+"""Rows from which on it is no chance that two columns sum to the target, and most columns of numbers
+that are looked at for that."""
 PLAIN = re.compile(NUMBER, re.ASCII)
 
 
@@ -52,6 +57,12 @@ def describe_columns(
     target = None
     if schema.target is not None and schema.target.name in sample:
         target = _numbers(schema.target, sample[schema.target.name])
+    numbers = {
+        rule.name: _numbers(rule, sample.get(rule.name, pa.nulls(rows)))
+        for rule in schema.rules
+        if rule.role != "category"
+    }
+    pairs = {} if target is None else _pairs(numbers, target, schema.target.name)
     notes = []
     for name in schema.columns:
         rule = rules.get(name)
@@ -60,7 +71,8 @@ def describe_columns(
         is_target = schema.target is not None and name == schema.target.name
         warnings: list[str] = []
         if rule is not None and name in features:
-            warnings = [*_warnings(rule, values, texts, None if is_target else target)]
+            warnings = [*_warnings(rule, texts, rows, numbers.get(name), target)]
+            warnings += pairs.get(name, [])
         if rule is not None and doubts and doubts.get(name):
             warnings.append(doubts[name])
         used = rule is not None and (name in features or is_target)
@@ -84,16 +96,20 @@ def describe_columns(
 
 
 def _warnings(
-    rule: Rule, values: pa.Array, texts: Sequence[str], target: FloatArray | None
+    rule: Rule,
+    texts: Sequence[str],
+    rows: int,
+    numbers_read: FloatArray | None,
+    target: FloatArray | None,
 ) -> Iterator[str]:
     """Yield what a feature may not be meant for."""
     drop = f"leave it out with --drop {rule.name}"
     distinct = len(set(texts))
-    if not texts and len(values):
+    if not texts and rows:
         yield f"has no value in the first rows: {drop}"
     elif distinct == 1 and len(texts) >= FEW:
         yield "is constant in the first rows; useful only if it varies later"
-    if rule.role == "category":
+    if numbers_read is None:
         numbers = sum(PLAIN.fullmatch(text) is not None for text in texts)
         if len(texts) >= MANY and distinct >= NEARLY_ALL * len(texts):
             yield f"has another text in nearly every row: an id? {drop}, or name it by --id"
@@ -109,7 +125,6 @@ def _warnings(
                 "are numbers: leave these empty"
             )
         return
-    numbers_read = _numbers(rule, values)
     if target is not None:
         yield from _likeness(numbers_read, target, drop)
     if rule.role == "number" and len(texts) >= FEW and _counts(numbers_read):
@@ -139,6 +154,51 @@ def _likeness(numbers: FloatArray, target: FloatArray, drop: str) -> Iterator[st
             f"explains nearly all of the target (correlation {correlation:.4f}): {drop}, unless it is "
             "known beforehand"
         )
+
+
+def _pairs(
+    numbers: Mapping[str, FloatArray], target: FloatArray, target_name: str
+) -> dict[str, list[str]]:
+    """Return a warning for the first of two columns whose sum or difference is the target.
+
+    Examples
+    --------
+    >>> members, guests = np.arange(60.0), np.arange(60.0) % 7
+    >>> columns = {"members": members, "hour": members % 5, "guests": guests}
+    >>> _pairs(columns, members + guests, "all")["members"]
+    ['determines the target together with guests (all = members + guests): leave both out ...']
+    >>> [*_pairs(columns, guests - members, "more").values()]
+    [['determines the target together with guests (more = guests - members): leave both out ...']]
+    """
+    known = np.isfinite(target)
+    y = target[known]
+    if len(y) < SURELY or np.ptp(y) == 0.0:
+        return {}
+    found: dict[str, list[str]] = {}
+    within = NEARLY_SAME * np.ptp(y)
+    columns = {name: own[known] for name, own in numbers.items() if len(own) == len(target)}
+    names = [name for name, own in columns.items() if _range(own) > within][:MOST_PAIRED]
+    matrix = np.array([columns[name] for name in names])
+    for place, (one, x) in enumerate(zip(names, matrix, strict=True)):
+        others = matrix[place + 1 :]
+        for rest, relation in ((y - x, "{0} + {1}"), (x - y, "{0} - {1}"), (x + y, "{1} - {0}")):
+            # A missing value rules nothing out; the first rows rule out nearly all columns.
+            unlike = np.abs(others[:, :FEW] - rest[:FEW]) > within
+            for near in place + 1 + np.flatnonzero(~unlike.any(axis=1)):
+                other, errors = names[near], np.abs(matrix[near] - rest)
+                if np.isfinite(errors).sum() >= SURELY and np.nanmax(errors) <= within:
+                    found.setdefault(one, []).append(
+                        f"determines the target together with {other} ({target_name} = "
+                        f"{relation.format(one, other)}): leave both out with --drop {one} --drop "
+                        f"{other}, unless they are known beforehand"
+                    )
+    return found
+
+
+def _range(numbers: FloatArray) -> float:
+    """Return the largest difference between known numbers, 0 if none is known."""
+    known = numbers[np.isfinite(numbers)]
+    return float(np.ptp(known)) if len(known) else 0.0
 
 
 def _counts(numbers: FloatArray) -> bool:

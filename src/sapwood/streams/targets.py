@@ -63,7 +63,7 @@ class SeveralTargets(DerivedStream):
             },
             target=", ".join(targets),
             column_notes=tuple(
-                replace(note, is_target=True) if note.name in self._further else note
+                replace(note, is_target=True, warnings=()) if note.name in self._further else note
                 for note in stream.column_notes
             ),
             targets=tuple(targets),

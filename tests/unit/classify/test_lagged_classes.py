@@ -257,6 +257,13 @@ def test_methods_of_numbers_are_not_offered():
         assert not hasattr(model, name)
 
 
+def test_numbers_of_rows_stand_for_lags():
+    model = LaggedClassifier(HoeffdingTreeClassifier(), [1, 2])
+    model.learn_one({}, "red")
+    assert model.lags.features == ["y.lag1", "y.lag2"]
+    assert model.lags.transform_one({}) == {"y.lag1": "red"}
+
+
 def test_the_model_inside_can_be_exchanged():
     X, y = weather(400)
     model, other = made(), HoeffdingTreeClassifier()

@@ -218,3 +218,18 @@ def test_nbytes_count_the_names_of_series_and_stay_after_loading():
     assert model.lags.nbytes > names
     assert model.lags.nbytes < names + 150 * 400
     assert from_bytes(model.to_bytes()).nbytes == model.nbytes == model.copy().nbytes
+
+
+@pytest.mark.parametrize("given", [2, [1, 2], np.array([1, 2])])
+def test_numbers_of_rows_stand_for_lags(given):
+    own, same = (LaggedModel(tree(), lags) for lags in (given, Lags(given)))
+    for each in range(50):
+        own.learn_one({"x": each % 3}, each % 5)
+        same.learn_one({"x": each % 3}, each % 5)
+    assert own.to_bytes() == same.to_bytes()
+
+
+@pytest.mark.parametrize("given", [None, 1.5, object()])
+def test_what_are_no_lags_is_rejected_with_a_remedy(given):
+    with pytest.raises(ValueError, match=r"^lags = .*: whole numbers of rows are expected, or dur"):
+        LaggedModel(tree(), given)

@@ -142,8 +142,14 @@ def test_a_model_learns_rows_with_their_lags(bounds):
     again = LaggedModel.from_bytes(whole.to_bytes())
     assert again.to_bytes() == whole.to_bytes()
     assert again.predict_many(pd.DataFrame(x)).columns.tolist() == list(NAMES)
-    with pytest.raises(ValueError, match="name them in lags"):
+    with pytest.raises(ValueError, match=r"in lags, as target=\['warm', 'wet'\]"):
         LaggedModel(plain, Lags([1]))
+    assert LaggedModel(plain, [1, 3]).lags.features == [
+        "warm.lag1",
+        "warm.lag3",
+        "wet.lag1",
+        "wet.lag3",
+    ]
 
 
 @pytest.mark.parametrize("late", [None, 5])

@@ -64,3 +64,12 @@ def test_the_listing_has_all_documented_modules():
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)
     assert {*pages.PUBLIC, *pages.ADVANCED} <= set(PACKAGES)
+
+
+@pytest.mark.parametrize("name", ["sapwood", "sapwood.streams"])
+def test_completion_offers_public_names_only(name):
+    module = importlib.import_module(name)
+    offered = [each for each in dir(module) if not each.startswith("_")]
+    assert {*module.__all__} <= {*offered}
+    assert not {"Any", "TYPE_CHECKING", "import_module"} & {*offered}
+    assert all(is_there(f"{name}.{each}") for each in offered)

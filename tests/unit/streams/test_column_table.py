@@ -107,3 +107,47 @@ def test_other_formats_tell_the_same(tmp_path):
 
 def test_streams_that_are_no_files_have_no_table():
     assert "read as" not in invoke("evaluate", "demand:rows=2000").stderr
+
+
+def sums(path, rows, exact=True):
+    """Write rows whose target is the sum of two columns, and minus the difference of two others."""
+    lines = []
+    for place in range(rows):
+        casual, registered = place * 7 % 23, place * place % 97
+        total = casual + registered + (0 if exact or place % 10 else 3)
+        less = "" if place == 5 else 5 * place % 31
+        lines.append(f"{casual},{place % 3},{registered},{less},{total + 5 * place % 31},{total}")
+    return write_csv(path, lines, "casual,hour,registered,less,more,total")
+
+
+def warned(path, target, **options):
+    notes = open_stream(path, target=target, **options).column_notes
+    return {note.name: note.warnings for note in notes if note.warnings}
+
+
+def test_two_columns_that_determine_the_target_are_warned_of(tmp_path):
+    path = sums(tmp_path / "a.csv", 60)
+    remedy = "leave both out with --drop casual --drop registered, unless they are known beforehand"
+    words = "determines the target together with registered (total = casual + registered)"
+    other = "determines the target together with more (total = more - less)"
+    found = warned(path, "total")
+    assert found["casual"] == (f"{words}: {remedy}",)
+    assert found["less"][0].startswith(f"{other}: leave both out with --drop less --drop more,")
+    assert found.keys() == {"casual", "less"}
+    assert warned(path, "total", drop=["registered", "less"]) == {}
+    assert warned(path, "casual")["registered"][0].startswith(
+        "determines the target together with total (casual = total - registered): "
+    )
+
+
+def test_chance_is_not_warned_of(tmp_path):
+    assert warned(sums(tmp_path / "few.csv", 49), "total") == {}
+    inexact = warned(sums(tmp_path / "inexact.csv", 60, exact=False), "total")
+    assert inexact.keys() == {"less"}
+
+
+def test_further_targets_are_not_warned_of(tmp_path):
+    path = sums(tmp_path / "a.csv", 60)
+    found = invoke("evaluate", path, "-t", "total", "-t", "casual", "--drop", "less")
+    assert found.code == 0, found.stderr
+    assert "determines" not in found.stderr

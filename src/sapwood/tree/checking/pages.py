@@ -250,8 +250,8 @@ def check_observers(
         check(bool(good), "observers have seen more rows than their leaf")
         cells = table[:, CELLS:].reshape(len(table), observer.targets, CELL)
         means, both = cells[..., 0] + cells[..., 1], 2 * len(origins)
-        good = (abs(means[:, :both:2] + origins) <= NEAR) & (abs(means[:, 1:both:2]) <= FAR)
-        check(bool(good.all()), f"the y of feature {feature} are too far away")
+        near = (abs(means[:, :both:2] + origins) <= NEAR) & (abs(means[:, 1:both:2]) <= FAR)
+        check(bool(near.all()), f"the y of feature {feature} are too far away")
         lacking = means[:, both:]
-        good = bool(((lacking >= 0) & (lacking <= ROUNDING)).all())
-        check(good, f"feature {feature} lacks more rows than it has")
+        some = (lacking >= 0) & (lacking <= ROUNDING)
+        check(bool(some.all()), f"feature {feature} lacks more rows than it has")
