@@ -35,7 +35,7 @@ CORRECTED = "CorrectedRegressor"
 
 
 def check_order(kind: str, model: Any) -> None:
-    """Raise ValueError if a stage of some kind makes no sense around a model.
+    """Raise ValueError if a stage of some kind makes no sense around a model, TypeError if it is none.
 
     Parameters
     ----------
@@ -44,6 +44,9 @@ def check_order(kind: str, model: Any) -> None:
     model : object
         What it is to be put around.
     """
+    if isinstance(model, type):
+        name = model.__name__
+        raise TypeError(f"the model is the class {name}: give an object of it, such as {name}()")
     inner, around = model, ""
     while True:
         of_classes = isinstance(inner, StoredModel) and hasattr(type(inner), "predict_proba_one")

@@ -337,6 +337,14 @@ def test_orders_that_make_no_sense_are_rejected_with_the_reason(make, reason):
         make()
 
 
+@pytest.mark.parametrize(
+    "stage", [CorrectedRegressor, IntervalRegressor, MonitoredRegressor, lagged]
+)
+def test_a_class_in_place_of_a_model_is_rejected_with_the_remedy(stage):
+    with pytest.raises(TypeError, match="is the class ForestRegressor: give an object of it"):
+        stage(ForestRegressor)
+
+
 def test_another_model_inside_lags_is_checked_too():
     model = lagged(tree())
     with pytest.raises(ValueError, match="name all lags in one Lags"):
