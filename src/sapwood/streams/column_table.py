@@ -62,7 +62,9 @@ def describe_columns(
         for rule in schema.rules
         if rule.role != "category"
     }
-    pairs = {} if target is None else _pairs(numbers, target, schema.target.name)
+    pairs: dict[str, list[str]] = {}
+    if schema.target is not None and target is not None:
+        pairs = _pairs(numbers, target, schema.target.name)
     notes = []
     for name in schema.columns:
         rule = rules.get(name)
