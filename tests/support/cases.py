@@ -58,6 +58,15 @@ def watching(observer, x, y, w=None):
     return observer
 
 
+def predicted_one_by_one(model, rows, y):
+    """Predict each row, then learn it; return the predictions."""
+    found = []
+    for x, label in zip(rows, y.tolist(), strict=True):
+        found.append(model.predict_one(x))
+        model.learn_one(x, label)
+    return found
+
+
 def one_by_one(observer, x, y, w=None):
     """Return the observer after it watched the rows in single updates."""
     for row, value in enumerate(x):

@@ -27,7 +27,7 @@ from sapwood.merge.alignment import (
     targets_of,
 )
 from sapwood.merge.column_facts import check_facts
-from sapwood.merge.layout import FADED, LEAF_DELTA, SCORES, STREAM, TARGET_DELTA
+from sapwood.merge.layout import LEAF_DELTA, SCORES, STREAM, TARGET_DELTA, WEIGHTED_ERRORS
 from sapwood.records import check, doubles
 from sapwood.rows.column import NUMBER
 from sapwood.tree._kernel import TreeKernel
@@ -119,7 +119,7 @@ def _check_targets(sums: Array, of_leaves: Array) -> None:
         spread = sums[f"{name}_m2"]
         good = bool(((spread >= 0) & (spread <= weight * SQUARE)).all())
         check(good, f"the spread of the {name} of a leaf is wrong")
-    for name in FADED:
+    for name in WEIGHTED_ERRORS:
         some = (sums[name] >= 0) & (sums[name] <= ROUNDING * MOST_WEIGHT * SQUARE)
         check(bool(some.all()), "the error of a leaf is wrong")
 

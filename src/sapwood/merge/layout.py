@@ -4,9 +4,9 @@ import numpy as np
 
 from sapwood.tree.layout import ERRORS, SAID_ERRORS
 
-__all__ = ["FADED", "LEAF_DELTA", "SCORES", "STREAM", "TARGET_DELTA"]
+__all__ = ["LEAF_DELTA", "SCORES", "STREAM", "TARGET_DELTA", "WEIGHTED_ERRORS"]
 
-FADED = (*ERRORS, *SAID_ERRORS)
+WEIGHTED_ERRORS = (*ERRORS, *SAID_ERRORS)
 """The exponentially weighted errors of a target in a leaf."""
 
 LEAF_DELTA = np.dtype(
@@ -30,7 +30,7 @@ TARGET_DELTA = np.dtype(
             "residual_mean",
             "residual_m2",
             "mass",  # the share of these rows in a weighted error; summed over shards
-            *FADED,  # what they add to each
+            *WEIGHTED_ERRORS,  # what they add to each
         )
     ]
 )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.merge import _delta
-from sapwood.merge.layout import FADED, LEAF_DELTA, TARGET_DELTA
+from sapwood.merge.layout import LEAF_DELTA, TARGET_DELTA, WEIGHTED_ERRORS
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.tree_state import by_target, leaves_by_target
 
@@ -69,7 +69,7 @@ def added_to_leaves(
     of_targets["rows"] = new["rows"] - old["rows"]
     left = FADE ** of_targets["rows"]
     of_targets["mass"] = 1.0 - left
-    for name in FADED:
+    for name in WEIGHTED_ERRORS:
         of_targets[name] = np.maximum(0.0, new[name] - left * old[name])
     counts, places, slots, parts_at, parts = _delta.extract_slots(kernel, touched, laid)
     sums["leaf"], sums["slots"] = touched, counts
@@ -103,7 +103,7 @@ def joined_leaves(one: dict[str, Array], other: dict[str, Array]) -> dict[str, A
         models[places] += each["models"]
         joined = of_targets[places]
         _join_moments(joined, each["target_sums"])
-        for name in ("rows", "mass", *FADED):
+        for name in ("rows", "mass", *WEIGHTED_ERRORS):
             joined[name] += each["target_sums"][name]
         of_targets[places] = joined
     leaf = [
@@ -146,7 +146,7 @@ def add_to_leaves(kernel: TreeKernel, arrays: dict[str, Array]) -> None:
     own["rows"] += added["rows"]
     left = FADE ** added["rows"]
     scale = np.divide(1.0 - left, added["mass"], out=np.zeros(own.shape), where=some)
-    for name in FADED:
+    for name in WEIGHTED_ERRORS:
         own[name] = left * own[name] + scale * added[name]
     table[touched] = own
     if kernel.targets > 1:

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 
 import sapwood
+from cases import predicted_one_by_one
 from hybrid_cases import MeanEstimator, small, stream, timed
 from naive_hybrid import NaiveHybrid
 from sapwood import HybridRegressor
@@ -42,10 +43,7 @@ def test_batches_are_the_same_as_single_rows():
     rows = [dict(enumerate(row)) for row in X.tolist()]
     whole, single, blocks = small(), small(), small()
     expected = whole.predict_learn_many(X, y)
-    found = []
-    for x, label in zip(rows, y.tolist(), strict=True):
-        found.append(single.predict_one(x))
-        single.learn_one(x, label)
+    found = predicted_one_by_one(single, rows, y)
     parts = [blocks.predict_learn_many(X[s : s + 97], y[s : s + 97]) for s in range(0, 700, 97)]
     assert found == expected.tolist() == np.concatenate(parts).tolist()
     assert single.to_bytes() == whole.to_bytes() == blocks.to_bytes()
@@ -342,10 +340,7 @@ def test_categories_and_features_that_come_later():
             row["late"] = X[place, 2]
     y = y + 5.0 * (label == "c")
     single, whole = small(), small()
-    found = []
-    for x, target in zip(rows, y.tolist(), strict=True):
-        found.append(single.predict_one(x))
-        single.learn_one(x, target)
+    found = predicted_one_by_one(single, rows, y)
     expected = np.concatenate(
         [
             whole.predict_learn_many(rows[:450], y[:450]),

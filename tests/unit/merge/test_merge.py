@@ -13,7 +13,7 @@ import tree_cases
 from sapwood import HoeffdingTreeRegressor, ModelFileError
 from sapwood.merge import Delta, MergeError, ShardLearner, apply, take_snapshot
 from sapwood.merge.applying import take_in
-from sapwood.merge.layout import FADED
+from sapwood.merge.layout import WEIGHTED_ERRORS
 from sapwood.storage import container
 
 SLOTS = ("auto", "auto-8")
@@ -80,7 +80,7 @@ def assert_same_delta(one, other):
         np.testing.assert_array_equal(sums[name], others[name])
     assert_near(sums["weight"], others["weight"])
     sums, others = one.arrays["target_sums"], other.arrays["target_sums"]
-    for name in (*SUMS, *FADED):
+    for name in (*SUMS, *WEIGHTED_ERRORS):
         assert_near(sums[name], others[name])
     for row, other_row in zip(one.arrays["models"], other.arrays["models"], strict=True):
         assert_near(row, other_row)

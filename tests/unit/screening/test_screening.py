@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sapwood
+from cases import predicted_one_by_one
 from sapwood import ForestRegressor, HoeffdingTreeRegressor, ScreenedRegressor
 from sapwood.screening.evidence import AT_LEAST, FIRST, SIGNIFICANT, SLOW
 
@@ -132,10 +133,7 @@ def test_batches_of_dicts_that_bring_features_are_rows_one_by_one(size):
     for start in range(0, 400, size):
         part = slice(start, start + size)
         found += batch.predict_learn_many(rows[part], y[part]).tolist()
-    expected = []
-    for x, label in zip(rows, y.tolist(), strict=True):
-        expected.append(single.predict_one(x))
-        single.learn_one(x, label)
+    expected = predicted_one_by_one(single, rows, y)
     assert found == expected
     assert batch.names == single.names
     assert "x3" in batch.names

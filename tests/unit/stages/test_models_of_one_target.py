@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sapwood
+from cases import predicted_one_by_one
 from count_cases import counts
 from hybrid_cases import small
 from sapwood import (
@@ -213,10 +214,7 @@ def test_a_batch_whose_rows_bring_features_is_its_rows_one_by_one(around):
             x["d"] = float(place % 7)
     batch, single = (AROUND[around](HoeffdingTreeRegressor(grace_period=30)) for _ in range(2))
     found = batch.predict_learn_many(rows, y).tolist()
-    expected = []
-    for x, label in zip(rows, y.tolist(), strict=True):
-        expected.append(single.predict_one(x))
-        single.learn_one(x, label)
+    expected = predicted_one_by_one(single, rows, y)
     assert found == expected
     assert batch.feature_kinds == single.feature_kinds
     assert batch.features == single.features == list(batch.feature_kinds)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sapwood
+from cases import predicted_one_by_one
 from naive_units import NaiveUnits, find_map, is_sample, roundest
 from sapwood import HoeffdingTreeRegressor as Tree
 from sapwood.inspect.view import UnitChange
@@ -380,10 +381,7 @@ def test_rows_by_batches_or_one_by_one(column, scale):
     said = whole.predict_learn_many(X, y)
     start = [parts.predict_learn_many(X[i : i + 37], y[i : i + 37]) for i in range(0, len(y), 37)]
     rows = [dict(enumerate(row)) for row in X.tolist()]
-    alone = []
-    for x, each in zip(rows, y.tolist(), strict=True):
-        alone.append(single.predict_one(x))
-        single.learn_one(x, each)
+    alone = predicted_one_by_one(single, rows, y)
     assert np.concatenate(start).tobytes() == said.tobytes() == np.array(alone).tobytes()
     assert whole.to_bytes() == parts.to_bytes()
     assert whole.unit_changes == single.unit_changes

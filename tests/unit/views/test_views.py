@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sapwood
+from cases import predicted_one_by_one
 from sapwood import ForestRegressor, HoeffdingTreeRegressor, ModelFileError, MultiViewRegressor
 from sapwood.evaluate import prequential
 from sapwood.lags import LaggedModel, Lags
@@ -205,10 +206,7 @@ def test_features_that_come_with_later_rows_of_a_batch_come_with_these_rows():
         for _ in range(2)
     )
     found = batch.predict_learn_many(rows, y).tolist()
-    expected = []
-    for x, label in zip(rows, y.tolist(), strict=True):
-        expected.append(single.predict_one(x))
-        single.learn_one(x, label)
+    expected = predicted_one_by_one(single, rows, y)
     assert found == expected
     assert batch.weights == single.weights
     assert batch.features == single.features
